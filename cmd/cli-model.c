@@ -1,0 +1,95 @@
+/* What the commands that run a model share. */
+#include "cli.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include <pipeformer/forward.h>
+#include <pipeformer/model.h>
+#include <pipeformer/utf8.h>
+
+struct pf_buf
+cli_model_dir(void)
+{
+    struct pf_buf dir = PF_BUF_INIT;
+    struct pf_err err;
+
+    if (pf_model_find(&dir, cli.model, &err))
+        cli_die("%s", err.msg);
+    cli_note("model %s: %s", cli.model, dir.data);
+    return dir;
+}
+
+struct pf_model *
+cli_model(void)
+{
+    struct pf_buf dir = cli_model_dir();
+    struct pf_model *model;
+    struct pf_err err;
+
+    if (pf_model_open(&model, dir.data, &err))
+        cli_die("%s", err.msg);
+    pf_buf_fini(&dir);
+    return model;
+}
+
+enum pf_status
+cli_check_model(const struct pf_record *rec, const struct pf_model *model,
+    struct pf_err *err)
+{
+    struct pf_buf name = PF_BUF_INIT;
+    enum pf_status st = pf_record_string(rec, "model", &name, err);
+
+    if (!st && (name.len != strlen(model->fingerprint)
+            || memcmp(name.data, model->fingerprint, name.len) != 0))
+        st = pf_fail(err, PF_EMODEL, "the record comes from model %.*s, this "
+            "is %s (%s); give both filters the same -m",
+            (int)(name.len < 40 ? name.len : 40), name.data,
+            model->fingerprint, cli.model);
+    pf_buf_fini(&name);
+    return st == PF_END ? PF_OK : st;
+}
+
+enum pf_status
+cli_hidden(struct pf_record *rec, size_t C, const float **v, size_t *T,
+    struct pf_err *err)
+{
+    const struct pf_tensor *t;
+    enum pf_status st = pf_record_f32(rec, "hidden", &t, v, err);
+    char shape[128];
+    size_t n, at;
+
+    if (st)
+        return st;
+    if (!t)
+        return pf_fail(err, PF_ESHAPE, "the record has no hidden (embed gives "
+            "it)");
+    n = pf_tensor_count(t);
+    *T = t->ndim ? t->shape[0] : 1;
+    if (!(t->ndim == 2 && t->shape[1] == C) && !(t->ndim == 1 && n == 0))
+        return pf_fail(err, PF_ESHAPE, "hidden: has the shape %s; the model's "
+            "rows make it [T, %zu]",
+            pf_shape_format(shape, sizeof shape, t->shape, t->ndim), C);
+    at = pf_first_nonfinite(*v, n);
+    if (at < n)
+        return pf_fail(err, PF_ERANGE, "hidden: %s in row %zu, column %zu",
+            (*v)[at] != (*v)[at] ? "NaN" : "an infinity", at / C, at % C);
+    return PF_OK;
+}
+
+void
+cli_token_text(struct pf_buf *b, const char *token, size_t len)
+{
+    size_t n;
+
+    while (len) {
+        n = pf_utf8_span(token, len);
+        if (n)
+            pf_buf_add(b, token, n);
+        else
+            pf_buf_printf(b, "<0x%02X>", (unsigned char)*token);
+        n += n == 0;
+        token += n;
+        len -= n;
+    }
+}

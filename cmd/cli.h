@@ -1,0 +1,212 @@
+#ifndef CLI_H
+#define CLI_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <pipeformer/record.h>
+
+/*
+ * What all commands share: options, diagnostics, and the record loop.  A
+ * command says what it is (struct cli_command), takes its own options, and
+ * hands a filter to cli_run.
+ */
+
+/* --- Options --- */
+
+/* `key` is the short letter, or CLI_LONG + something where there is none. */
+struct cli_option {
+    const char *name;
+    int key;
+    const char *arg; /* what --help calls the argument; NULL: none */
+    const char *help;
+};
+
+enum { CLI_LONG = 256 };
+
+struct cli_command {
+    const char *name;
+    const char *synopsis; /* behind the name: "[-m MODEL] [file ...]" */
+    const char *summary;  /* a line or two */
+    const struct cli_option *options; /* ends with a NULL name */
+    void (*option)(void *ctx, int key, const char *arg);
+    bool model; /* takes -m */
+    bool text;  /* the output is no records, and errors leave none */
+};
+
+/* The options that mean the same everywhere, and the operands. */
+struct cli {
+    const struct cli_command *cmd;
+    const char *model;
+    bool json, keep_going, quiet, verbose, stats;
+    size_t threads;
+    int failed; /* the exit status of failures: 1, unless a command says */
+    const char **keep;
+    size_t n_keep;
+    char **files; /* at least one; "-" is standard input */
+    size_t n_files;
+};
+
+extern struct cli cli;
+
+/* Parses everything; does not return on --help, --version or a mistake. */
+void cli_options(int argc, char **argv, const struct cli_command *cmd,
+    void *ctx);
+
+/* Numbers of an option, strictly; out of range is a mistake. */
+long long cli_int(const char *name, const char *arg, long long lo,
+    long long hi);
+double cli_num(const char *name, const char *arg, double lo, double hi);
+
+/* 512, 64K, 2M, 1G: bytes. */
+size_t cli_size(const char *name, const char *arg);
+
+/*
+ * "0-5,8" as a list of numbers below `limit`, in the order written, each
+ * once; the caller frees it.
+ */
+size_t *cli_list(const char *name, const char *arg, size_t limit, size_t *n);
+
+/* A mistake on the command line: says so and exits with 2. */
+_Noreturn void cli_usage(const char *fmt, ...)
+    __attribute__((format(printf, 1, 2)));
+
+/* --- Diagnostics --- */
+
+/* "name: ..." on standard error, unless -q. */
+void cli_warn(const char *fmt, ...) __attribute__((format(printf, 1, 2)));
+
+/* The same with -v only. */
+void cli_note(const char *fmt, ...) __attribute__((format(printf, 1, 2)));
+
+/*
+ * The command cannot go on: a message, an error record if the output is one
+ * of records, and exit with 1.
+ */
+_Noreturn void cli_die(const char *fmt, ...)
+    __attribute__((format(printf, 1, 2)));
+
+/* --- The record loop --- */
+
+/* A record and where it came from. */
+struct cli_item {
+    struct pf_record rec;
+    const char *file;
+    uint64_t number; /* from 1, in its file */
+    bool skip;       /* set by a step: nothing is written for it */
+};
+
+struct cli_filter {
+    void *ctx;
+    const char *main_input;  /* what an array from .npy is called */
+    enum pf_format format;   /* of the output, unless -j */
+    bool text;               /* the output is no records: none for errors */
+    bool all_tensors;        /* see struct pf_reader */
+    bool pass_marks;         /* marks go through; else `check` sees them too */
+
+    /*
+     * Looks at one record, in order, before it joins a batch: whether it is
+     * well-formed and follows from those before.  PF_AGAIN: finish the batch,
+     * then ask again; PF_END: read no more (the record is dropped).  May be
+     * NULL.
+     */
+    enum pf_status (*check)(void *ctx, struct cli_item *item,
+        struct pf_err *err);
+
+    /* Frees what is known of the sequence of a mark that goes through.  May
+     * be NULL; may return PF_AGAIN. */
+    enum pf_status (*mark)(void *ctx, const struct pf_record *rec,
+        struct pf_err *err);
+
+    /*
+     * Works on a batch of records that `check` let in, all of them that wait
+     * on input; changes them in place.  *at is the one that a failure is
+     * about; those before it are finished.
+     */
+    enum pf_status (*step)(void *ctx, struct cli_item **items, size_t n,
+        size_t *at, struct pf_err *err);
+
+    /* After the last record.  May be NULL. */
+    enum pf_status (*end)(void *ctx, struct pf_err *err);
+};
+
+/* Runs the filter over all operands; returns the exit status. */
+int cli_run(const struct cli_filter *filter);
+
+/* Standard output; a step that writes something else than records uses it. */
+extern struct pf_out cli_out;
+
+/* Drops a field that was consumed, unless --keep names it. */
+void cli_drop(struct pf_record *rec, const char *name);
+
+/* Writes a record in the output's encoding. */
+enum pf_status cli_emit(const struct pf_record *rec, struct pf_err *err);
+
+/* The model that -m names, or the end of the command. */
+struct pf_model;
+struct pf_model *cli_model(void);
+
+/* Its directory, with a NUL; the caller frees it with pf_buf_fini. */
+struct pf_buf cli_model_dir(void);
+
+/*
+ * PF_EMODEL if the record says that it comes from another model than the one
+ * of that fingerprint.
+ */
+enum pf_status cli_check_model(const struct pf_record *rec,
+    const struct pf_model *model, struct pf_err *err);
+
+/*
+ * `hidden` of a record as [T, C] for a model of width C, all of it finite;
+ * PF_ESHAPE where it is missing or of another shape.
+ */
+enum pf_status cli_hidden(struct pf_record *rec, size_t C, const float **v,
+    size_t *T, struct pf_err *err);
+
+/*
+ * Appends a token's bytes as text: UTF-8 as it is, any other byte as <0xF0>.
+ */
+void cli_token_text(struct pf_buf *b, const char *token, size_t len);
+
+/* --- For commands with a loop of their own --- */
+
+/* Says what the output is, for error records. */
+void cli_begin(enum pf_format format, bool text);
+
+/*
+ * A record failed (number 0: a whole file): a message and, in its place, an error record with the
+ * sequence of `rec` (may be NULL).  Returns whether to go on.
+ */
+bool cli_failed(const char *file, uint64_t number, const struct pf_record *rec,
+    const char *msg);
+
+/* The same, but the record goes to `e` instead of out. */
+bool cli_complain(struct pf_record *e, const char *file, uint64_t number,
+    const struct pf_record *rec, const char *msg);
+
+/* A write failed: ends the command, as SIGPIPE does where the reader went. */
+struct pf_err;
+_Noreturn void cli_die_writing(const struct pf_err *err);
+
+/* Passes an error record on; returns whether to go on. */
+bool cli_pass_error(const struct pf_record *rec);
+
+/* The status will be 1, of an error that was told already; whether to go on. */
+bool cli_fail_quietly(void);
+
+/* Writes out what waits; ends the command where that fails. */
+void cli_flush(void);
+
+/* Flushes, prints --stats, and returns the exit status. */
+int cli_finish(void);
+
+/* What --stats counts. */
+extern struct cli_stats {
+    uint64_t records, tokens, bytes_in;
+} cli_stats;
+
+/* "-" as it is called in messages. */
+const char *cli_file_name(const char *file);
+
+#endif

@@ -1,0 +1,112 @@
+/* embed: token ids to rows of the residual stream. */
+#include "cli.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include <pipeformer/forward.h>
+#include <pipeformer/model.h>
+
+struct embed {
+    struct pf_model *model;
+    bool no_pos;
+};
+
+enum { NO_POS = CLI_LONG };
+
+static const struct cli_option options[] = {
+    { "no-pos", NO_POS, NULL, "leave out the position embeddings" },
+    { NULL, 0, NULL, NULL },
+};
+
+static void
+option(void *ctx, int key, const char *arg)
+{
+    struct embed *e = ctx;
+
+    (void)arg;
+    if (key == NO_POS)
+        e->no_pos = true;
+}
+
+static const struct cli_command command = {
+    .name = "embed",
+    .synopsis = "[-j] [-m MODEL] [--no-pos] [file ...]",
+    .summary = "Looks token ids up in the model's embedding table and adds "
+        "positions:\nids -> hidden, the residual stream before the first "
+        "block.",
+    .options = options,
+    .option = option,
+    .model = true,
+};
+
+static enum pf_status
+embed_record(struct embed *e, struct pf_record *rec, struct pf_err *err)
+{
+    size_t C = e->model->config.width, pos, T;
+    const uint32_t *ids;
+    struct pf_tensor *hidden;
+    enum pf_status st = pf_record_ids(rec, "ids", &ids, &T, err);
+
+    if (!st && !ids)
+        st = pf_fail(err, PF_ESHAPE, "the record has no ids (tok-encode gives "
+            "them)");
+    if (!st)
+        st = pf_record_pos(rec, &pos, err);
+    if (st)
+        return st;
+    /* What has an entry a position goes, except the ids themselves. */
+    for (size_t i = rec->n_fields; i-- > 0;)
+        if (pf_per_position(rec->fields[i].name))
+            cli_drop(rec, rec->fields[i].name);
+    for (size_t i = rec->n_tensors; i-- > 0;)
+        if (pf_per_position(rec->tensors[i].name)
+            && strcmp(rec->tensors[i].name, "ids") != 0
+            && strcmp(rec->tensors[i].name, "segments") != 0)
+            cli_drop(rec, rec->tensors[i].name);
+    pf_record_drop(rec, "layer");
+    hidden = pf_record_put(rec, "hidden", PF_F32, 2, (size_t[]){ T, C }, NULL);
+    if (!hidden)
+        return pf_fail_mem(err);
+    st = pf_embed(e->model, (float *)hidden->data, ids, T, pos, !e->no_pos,
+        err);
+    if (!st)
+        st = pf_record_set_string(rec, "model", e->model->fingerprint,
+            strlen(e->model->fingerprint), err);
+    return st;
+}
+
+static enum pf_status
+step(void *ctx, struct cli_item **items, size_t n, size_t *at,
+    struct pf_err *err)
+{
+    enum pf_status st;
+
+    for (size_t i = 0; i < n; i++) {
+        *at = i;
+        st = embed_record(ctx, &items[i]->rec, err);
+        if (st)
+            return st;
+    }
+    return PF_OK;
+}
+
+int
+main(int argc, char **argv)
+{
+    struct embed e = { 0 };
+    struct cli_filter filter = {
+        .ctx = &e,
+        .main_input = "ids",
+        .format = PF_BINARY,
+        .pass_marks = true,
+        .step = step,
+    };
+    int status;
+
+    cli_options(argc, argv, &command, &e);
+    e.model = cli_model();
+    status = cli_run(&filter);
+    pf_model_free(e.model);
+    return status;
+}

@@ -1,0 +1,146 @@
+/* generate: the pipe as a loop, until every sequence is done. */
+#include "cli.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "loop.h"
+#include "sampling.h"
+
+struct generate {
+    struct loop_options loop;
+    bool print;
+    struct sampling opt;  /* checked here, then handed on: */
+    struct pf_buf sample; /* the options of sample, as they were written */
+};
+
+enum { WHOLE = CLI_LONG, ECHO, PARALLEL };
+
+static const struct cli_option options[] = {
+    { "whole", WHOLE, NULL, "write a record a sequence, in input order" },
+    { "echo", ECHO, NULL, "write the prompt too" },
+    { "parallel", PARALLEL, "N", "sequences at a time (32)" },
+    { "print", 'x', NULL, "print the pipe instead of running it" },
+    SAMPLING_OPTIONS,
+    { NULL, 0, NULL, NULL },
+};
+
+/* Appends a word so that the shell reads it as it is. */
+static void
+add_quoted(struct pf_buf *b, const char *word)
+{
+    size_t plain = strspn(word, "abcdefghijklmnopqrstuvwxyz"
+        "ABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-_./,:+=@%");
+
+    pf_buf_addc(b, ' ');
+    if (plain && !word[plain]) {
+        pf_buf_adds(b, word);
+        return;
+    }
+    pf_buf_addc(b, '\'');
+    for (; *word; word++) {
+        if (*word == '\'')
+            pf_buf_adds(b, "'\\'");
+        pf_buf_addc(b, *word);
+    }
+    pf_buf_addc(b, '\'');
+}
+
+static void
+option(void *ctx, int key, const char *arg)
+{
+    struct generate *g = ctx;
+
+    switch (key) {
+    case WHOLE: g->loop.whole = true; return;
+    case ECHO: g->loop.echo = true; return;
+    case PARALLEL:
+        g->loop.parallel = (size_t)cli_int("--parallel", arg, 1, 1 << 20);
+        return;
+    case 'x': g->print = true; return;
+    }
+    sampling_option(&g->opt, key, arg);
+    for (const struct cli_option *o = options; o->name; o++) {
+        if (o->key != key)
+            continue;
+        pf_buf_printf(&g->sample, " --%s", o->name);
+        if (arg)
+            add_quoted(&g->sample, arg);
+    }
+}
+
+static const struct cli_command command = {
+    .name = "generate",
+    .synopsis = "[-x] [-n N] [--whole] [--echo] [--parallel N] [options of "
+        "sample]\n       [-m MODEL] [file ...] [-- PIPE]",
+    .summary = "Continues prompts: runs embed | attend | unembed | sample as "
+        "a loop, ids -> ids.\nPIPE is a shell command to run instead.",
+    .options = options,
+    .option = option,
+    .model = true,
+};
+
+/* The four filters, with the options that concern each. */
+static void
+build_pipe(struct pf_buf *b, const struct generate *g)
+{
+    static const char *const filters[] = { "embed", "attend", "unembed",
+        "sample" };
+
+    for (size_t i = 0; i < 4; i++) {
+        pf_buf_printf(b, "%s%s -m", i ? " | " : "", filters[i]);
+        add_quoted(b, cli.model);
+        if (i == 1 || i == 2)
+            pf_buf_printf(b, " --threads %zu", cli.threads);
+        if (cli.keep_going)
+            pf_buf_adds(b, " --keep-going");
+        if (cli.quiet)
+            pf_buf_adds(b, " -q");
+        if (cli.verbose)
+            pf_buf_adds(b, " -v");
+    }
+    pf_buf_add(b, g->sample.data, g->sample.len);
+    pf_buf_addc(b, '\0');
+    if (b->failed || g->sample.failed)
+        cli_die("out of memory");
+}
+
+int
+main(int argc, char **argv)
+{
+    struct generate g = { .opt = SAMPLING_INIT, .loop.parallel = 32 };
+    struct pf_buf pipe = PF_BUF_INIT;
+    const char *own = NULL;
+    int status = 0;
+
+    /* What stands behind -- is the pipe, not an operand. */
+    for (int i = 1; i < argc && !own; i++) {
+        if (strcmp(argv[i], "--") != 0)
+            continue;
+        own = i + 1 < argc ? argv[i + 1] : "";
+        status = argc - i - 2;
+        argc = i;
+        argv[i] = NULL;
+    }
+    cli_options(argc, argv, &command, &g);
+    if (own && (!*own || status))
+        cli_usage("one argument, the pipe, belongs behind --");
+    if (own && g.sample.len)
+        cli_usage("options of sample go into the pipe behind --");
+    if (own)
+        pf_buf_add(&pipe, own, strlen(own) + 1);
+    else
+        build_pipe(&pipe, &g);
+    g.loop.pipe = pipe.data;
+    if (g.print) {
+        printf("%s\n", pipe.data);
+        status = fflush(stdout) ? 1 : 0;
+    } else {
+        status = loop_run(&g.loop);
+    }
+    pf_buf_fini(&pipe);
+    pf_buf_fini(&g.sample);
+    sampling_fini(&g.opt);
+    return status;
+}

@@ -1,0 +1,21 @@
+#ifndef LOOP_H
+#define LOOP_H
+
+#include <stdbool.h>
+#include <stddef.h>
+
+/*
+ * The loop of `generate`: prompts go into a pipe of filters, every token that
+ * comes out is written and fed back, until each sequence is done.
+ */
+struct loop_options {
+    const char *pipe; /* a shell command, ids in, ids out */
+    size_t parallel;  /* sequences in the pipe at a time at most */
+    bool whole;       /* a record a sequence, in the order of the prompts */
+    bool echo;        /* with the prompt */
+};
+
+/* Runs over all operands of the command line; returns the exit status. */
+int loop_run(const struct loop_options *options);
+
+#endif

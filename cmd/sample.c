@@ -1,0 +1,411 @@
+/* sample: scores to one id a record. */
+#define _DEFAULT_SOURCE /* getentropy */
+#include "cli.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include <pipeformer/json.h>
+#include <pipeformer/model.h>
+#include <pipeformer/rng.h>
+#include <pipeformer/seqmap.h>
+#include <pipeformer/tokenizer.h>
+
+#include "sampling.h"
+
+/* What is known of a sequence that has not come back done. */
+struct live {
+    size_t drawn;
+};
+
+struct sample {
+    struct sampling opt;
+    bool probs;
+    struct pf_config config; /* of the model, if `has_model` */
+    bool has_model;
+    struct pf_tokenizer *tok; /* for the text of --top */
+    struct pf_sampler sampler;
+    struct pf_seqmap live;
+    bool input_done; /* the mark {"done":"input"} has come */
+    bool waiting;    /* records before this one are still to be drawn from */
+    struct pf_buf key;
+};
+
+enum { PROBS = CLI_LONG };
+
+static const struct cli_option options[] = {
+    SAMPLING_OPTIONS,
+    { "probs", PROBS, NULL, "print the distribution, [[id,p],...], draw "
+        "nothing" },
+    { NULL, 0, NULL, NULL },
+};
+
+static void
+option(void *ctx, int key, const char *arg)
+{
+    struct sample *s = ctx;
+
+    if (!sampling_option(&s->opt, key, arg) && key == PROBS)
+        s->probs = true;
+}
+
+static const struct cli_command command = {
+    .name = "sample",
+    .synopsis = "[-g] [-t X] [-k N] [-p X] [-s SEED] [-n N] [-m MODEL] "
+        "[file ...]",
+    .summary = "Chooses one token from each record's scores: logits -> ids.\n"
+        "Steps (-t, -k, -p) apply in the order written.",
+    .options = options,
+    .option = option,
+    .model = true,
+};
+
+/* A mark: its sequence is over. */
+static enum pf_status
+take_mark(struct sample *s, const struct pf_record *rec, struct pf_err *err)
+{
+    enum pf_status st;
+
+    pf_buf_clear(&s->key);
+    st = pf_record_seq(rec, "seq", &s->key, err);
+    if (st)
+        return st;
+    if (!pf_record_field(rec, "seq"))
+        s->input_done = true;
+    else
+        free(pf_seqmap_take(&s->live, s->key.data, s->key.len));
+    return s->input_done && s->live.n == 0 ? PF_END : PF_OK;
+}
+
+/* The sequence of a record, as it is known here. */
+static enum pf_status
+find_live(struct sample *s, const struct pf_record *rec, size_t pos,
+    struct live **out, struct pf_err *err)
+{
+    enum pf_status st;
+    struct live *l;
+
+    pf_buf_clear(&s->key);
+    st = pf_record_seq(rec, "seq", &s->key, err);
+    if (st)
+        return st;
+    l = pf_seqmap_get(&s->live, s->key.data, s->key.len);
+    if (!l) {
+        l = calloc(1, sizeof *l);
+        if (!l)
+            return pf_fail_mem(err);
+        st = pf_seqmap_put(&s->live, s->key.data, s->key.len, l, err);
+        if (st) {
+            free(l);
+            return st;
+        }
+    }
+    if (pos == 0)
+        l->drawn = 0;
+    *out = l;
+    return PF_OK;
+}
+
+/* The one row of `logits`. */
+static enum pf_status
+one_row(struct pf_record *rec, const float **logits, size_t *V,
+    struct pf_err *err)
+{
+    const struct pf_tensor *t;
+    enum pf_status st = pf_record_f32(rec, "logits", &t, logits, err);
+    char shape[128];
+
+    if (st)
+        return st;
+    if (!t)
+        return pf_fail(err, PF_ESHAPE, "the record has no logits (unembed "
+            "gives them)");
+    if (t->ndim == 2 && t->shape[0] > 1)
+        return pf_fail(err, PF_ESHAPE, "logits: has %zu rows; a token is "
+            "drawn from one (unembed without -A)", t->shape[0]);
+    if (t->ndim < 1 || t->ndim > 2 || (t->ndim == 2 && t->shape[0] != 1)
+        || pf_tensor_count(t) > INT32_MAX)
+        return pf_fail(err, PF_ESHAPE, "logits: has the shape %s, not [1, V]",
+            pf_shape_format(shape, sizeof shape, t->shape, t->ndim));
+    *V = t->shape[t->ndim - 1];
+    return PF_OK;
+}
+
+/* The text of an id as a JSON string. */
+static void
+add_text(struct pf_buf *b, const struct pf_tokenizer *tok, uint32_t id)
+{
+    struct pf_buf text = PF_BUF_INIT;
+    size_t len;
+    const char *token = pf_tokenizer_token(tok, id, &len);
+
+    if (token)
+        cli_token_text(&text, token, len);
+    pf_json_add_string(b, text.data, text.len);
+    pf_buf_fini(&text);
+}
+
+/* `top`: the N best of the logits as they came, and what the chain made. */
+static enum pf_status
+set_top(struct sample *s, struct pf_record *rec, const float *logits,
+    size_t V, struct pf_err *err)
+{
+    struct pf_sampler raw = PF_SAMPLER_INIT;
+    struct pf_buf b = PF_BUF_INIT;
+    enum pf_status st = pf_sampler_start(&raw, logits, V, err);
+    bool text = s->tok && pf_tokenizer_size(s->tok) <= V;
+
+    pf_buf_addc(&b, '[');
+    for (size_t i = 0; !st && i < s->opt.top && i < raw.n; i++) {
+        uint32_t id = pf_sampler_rank(&raw, i)->id;
+        double p = 0;
+
+        for (size_t k = 0; k < s->sampler.n; k++) {
+            if (s->sampler.c[k].id == id) {
+                p = exp(s->sampler.c[k].z - s->sampler.zmax)
+                    / s->sampler.total;
+                break;
+            }
+        }
+        pf_buf_printf(&b, "%s{\"id\":%u", i ? "," : "", id);
+        if (text) {
+            pf_buf_adds(&b, ",\"text\":");
+            add_text(&b, s->tok, id);
+        }
+        pf_buf_adds(&b, ",\"logprob\":");
+        pf_json_add_f32(&b, (float)log(pf_sampler_prob(&raw, i)));
+        pf_buf_adds(&b, ",\"p\":");
+        pf_json_add_f32(&b, (float)p);
+        pf_buf_addc(&b, '}');
+    }
+    pf_buf_addc(&b, ']');
+    if (!st)
+        st = pf_buf_check(&b, err);
+    if (!st)
+        st = pf_record_set(rec, "top", b.data, b.len, err);
+    pf_buf_fini(&b);
+    pf_sampler_fini(&raw);
+    return st;
+}
+
+static enum pf_status
+set_probs(struct sample *s, struct pf_record *rec, struct pf_err *err)
+{
+    struct pf_buf b = PF_BUF_INIT;
+    enum pf_status st;
+
+    for (size_t i = 0; i < s->sampler.n; i++) {
+        pf_buf_printf(&b, "%s[%u,", i ? "," : "[",
+            pf_sampler_rank(&s->sampler, i)->id);
+        pf_json_add_f64(&b, pf_sampler_prob(&s->sampler, i));
+        pf_buf_addc(&b, ']');
+    }
+    pf_buf_addc(&b, ']');
+    st = pf_buf_check(&b, err);
+    if (!st)
+        st = pf_record_set(rec, "probs", b.data, b.len, err);
+    pf_buf_fini(&b);
+    return st;
+}
+
+/* Why the sequence ends with this id at `pos`, or NULL. */
+static const char *
+reason(const struct sample *s, const struct live *l, size_t V, uint32_t id,
+    size_t pos)
+{
+    bool ours = s->has_model && s->config.vocab == V;
+    const uint32_t *eos = s->opt.eos_given ? s->opt.eos : s->config.eos;
+    size_t n = s->opt.eos_given ? s->opt.n_eos : ours ? s->config.n_eos : 0;
+
+    for (size_t i = 0; i < n; i++)
+        if (eos[i] == id)
+            return "eos";
+    if (s->opt.max_tokens && l->drawn >= s->opt.max_tokens)
+        return "length";
+    if (ours && pos >= s->config.positions)
+        return "length";
+    return NULL;
+}
+
+/* Makes the record the one that follows it. */
+static enum pf_status
+advance(struct pf_record *rec, size_t pos, struct pf_err *err)
+{
+    static const char *const gone[] = { "layer", "fork", "more", "done",
+        "logprob", "seed", "top", "trail", "probs" };
+
+    rec->n_tensors = 0;
+    for (size_t i = rec->n_fields; i-- > 0;)
+        if (pf_per_position(rec->fields[i].name))
+            pf_record_drop(rec, rec->fields[i].name);
+    for (size_t i = 0; i < sizeof gone / sizeof *gone; i++)
+        pf_record_drop(rec, gone[i]);
+    return pf_record_set_i64(rec, "pos", (int64_t)pos, err);
+}
+
+static enum pf_status
+draw(struct sample *s, struct pf_record *rec, struct live *l, size_t pos,
+    const float *logits, size_t V, struct pf_err *err)
+{
+    uint64_t seq = pf_hash(PF_HASH_INIT, s->key.data, s->key.len);
+    uint32_t id;
+    enum pf_status st;
+    const char *why;
+    struct pf_tensor *ids;
+    double u = s->opt.draw;
+    char logprob[PF_F32_MAX];
+
+    if (sampling_random(&s->opt)) {
+        if (u < 0)
+            u = pf_uniform(s->opt.seed, seq, pos, 0);
+        id = pf_sampler_draw(&s->sampler, u);
+    } else {
+        id = pf_sampler_rank(&s->sampler, 0)->id;
+    }
+    l->drawn++;
+    st = pf_record_set(rec, "logprob", logprob, pf_f32_print(logprob,
+        (float)pf_logprob(logits, V, id)), err);
+    if (!st && sampling_random(&s->opt) && s->opt.draw < 0)
+        st = pf_record_set_i64(rec, "seed", (int64_t)s->opt.seed, err);
+    why = reason(s, l, V, id, pos);
+    if (!st && why)
+        st = pf_record_set_string(rec, "done", why, strlen(why), err);
+    if (st)
+        return st;
+    ids = pf_record_put(rec, "ids", PF_I32, 1, (size_t[]){ 1 }, NULL);
+    if (!ids)
+        return pf_fail_mem(err);
+    memcpy((void *)ids->data, &id, sizeof id);
+    return PF_OK;
+}
+
+static enum pf_status
+sample_record(struct sample *s, struct cli_item *item, struct pf_err *err)
+{
+    struct pf_record *rec = &item->rec;
+    const struct pf_tensor *ids = pf_record_tensor(rec, "ids");
+    const float *logits;
+    size_t pos, V = 0;
+    enum pf_status st;
+    struct live *l = NULL;
+    bool more;
+
+    if ((st = pf_record_pos(rec, &pos, err))
+        || (st = find_live(s, rec, pos, &l, err))
+        || (st = pf_record_bool(rec, "more", &more, err)))
+        return st;
+    item->skip = more; /* nothing is drawn yet */
+    if (more)
+        return PF_OK;
+    if ((st = one_row(rec, &logits, &V, err))
+        || (st = pf_sampler_start(&s->sampler, logits, V, err)))
+        return st;
+    for (size_t i = 0; i < s->opt.n_chain; i++)
+        pf_sampler_step(&s->sampler, &s->opt.chain[i]);
+    pf_sampler_prob(&s->sampler, 0); /* the total is known from here on */
+    pos += ids && ids->ndim ? ids->shape[0] : 1;
+    st = advance(rec, pos, err);
+    if (!st)
+        st = s->probs ? set_probs(s, rec, err)
+            : draw(s, rec, l, pos, logits, V, err);
+    if (!st && s->opt.top)
+        st = set_top(s, rec, logits, V, err);
+    return st;
+}
+
+static enum pf_status
+check(void *ctx, struct cli_item *item, struct pf_err *err)
+{
+    struct sample *s = ctx;
+
+    if (!pf_record_is_mark(&item->rec)) {
+        s->waiting = true;
+        return PF_OK;
+    }
+    if (s->waiting)
+        return PF_AGAIN;
+    item->skip = true;
+    return take_mark(s, &item->rec, err);
+}
+
+static enum pf_status
+step(void *ctx, struct cli_item **items, size_t n, size_t *at,
+    struct pf_err *err)
+{
+    struct sample *s = ctx;
+    enum pf_status st;
+
+    s->waiting = false;
+    for (size_t i = 0; i < n; i++) {
+        *at = i;
+        if (!items[i]->skip && (st = sample_record(s, items[i], err)))
+            return st;
+    }
+    return PF_OK;
+}
+
+/* The model is only asked for its end id and window; none is no harm. */
+static void
+open_model(struct sample *s)
+{
+    struct pf_buf dir = PF_BUF_INIT;
+    struct pf_err err;
+
+    if (pf_model_find(&dir, cli.model, &err))
+        cli_die("%s", err.msg);
+    s->has_model = pf_config_open(&s->config, dir.data, &err) == PF_OK;
+    if (!s->has_model)
+        cli_die("%s", err.msg);
+    if (s->opt.top && pf_tokenizer_open(&s->tok, dir.data, &err))
+        cli_note("no text in top: %s", err.msg);
+    pf_buf_fini(&dir);
+}
+
+static void
+print_chain(const struct sample *s)
+{
+    static const char *const names[] = { [PF_STEP_TEMP] = "temp",
+        [PF_STEP_TOP_K] = "top-k", [PF_STEP_TOP_P] = "top-p" };
+    struct pf_buf b = PF_BUF_INIT;
+
+    for (size_t i = 0; i < s->opt.n_chain; i++)
+        pf_buf_printf(&b, "%s %g, ", names[s->opt.chain[i].kind],
+            s->opt.chain[i].x);
+    pf_buf_adds(&b, sampling_random(&s->opt) ? "draw" : "greedy");
+    pf_buf_addc(&b, '\0');
+    if (!b.failed)
+        cli_note("chain: %s", b.data);
+    pf_buf_fini(&b);
+}
+
+int
+main(int argc, char **argv)
+{
+    struct sample s = { .opt = SAMPLING_INIT, .sampler = PF_SAMPLER_INIT };
+    struct cli_filter filter = {
+        .ctx = &s,
+        .main_input = "logits",
+        .format = PF_NDJSON,
+        .check = check,
+        .step = step,
+    };
+    int status;
+
+    cli_options(argc, argv, &command, &s);
+    open_model(&s);
+    if (!s.opt.seeded && sampling_random(&s.opt)) {
+        if (getentropy(&s.opt.seed, sizeof s.opt.seed))
+            cli_die("no random numbers from the system; give --seed");
+        s.opt.seed >>= 11; /* 53 bits: exact in any reader of JSON */
+    }
+    print_chain(&s);
+    status = cli_run(&filter);
+    pf_sampler_fini(&s.sampler);
+    pf_seqmap_fini(&s.live, free);
+    pf_tokenizer_free(s.tok);
+    pf_buf_fini(&s.key);
+    sampling_fini(&s.opt);
+    return status;
+}

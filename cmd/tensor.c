@@ -1,0 +1,443 @@
+/* tensor: a look at records, and other forms of them. */
+#include "cli.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <pipeformer/json.h>
+#include <pipeformer/slice.h>
+
+struct tensor {
+    enum { LIST, RECORDS, NPY, SUMMARY, DIFF } action;
+    enum pf_format format;
+    const char **select, **drop; /* NAME[:SLICE]; NAME */
+    size_t n_select, n_drop;
+    /* --diff: */
+    const char *other_name;
+    struct pf_in other;
+    struct pf_reader other_reader;
+    struct pf_record other_rec;
+    double atol, rtol;
+    bool different;
+};
+
+enum { SUM = CLI_LONG, DIFF_FILE, ATOL, RTOL, DROP };
+
+static const struct cli_option options[] = {
+    { "output", 'o', "json|safetensors|npy", "write records in that form" },
+    { "select", 's', "NAME[:SLICE]", "only this tensor, or a part of it "
+        "(hidden:-1,0:5)" },
+    { "drop", DROP, "NAME", "leave out a tensor or field" },
+    { "summary", SUM, NULL, "min, max, mean, std, norm, NaN count of each" },
+    { "diff", DIFF_FILE, "FILE", "compare with the records of FILE" },
+    { "atol", ATOL, "X", "with --diff: absolute difference allowed (0)" },
+    { "rtol", RTOL, "X", "with --diff: relative difference allowed (0)" },
+    { NULL, 0, NULL, NULL },
+};
+
+static void
+add(const char ***list, size_t *n, const char *arg)
+{
+    *list = realloc(*list, (*n + 1) * sizeof **list);
+    if (!*list)
+        cli_die("out of memory");
+    (*list)[(*n)++] = arg;
+}
+
+static void
+action(struct tensor *t, int what)
+{
+    if (t->action != LIST)
+        cli_usage("only one of -o, --summary, --diff");
+    t->action = what;
+}
+
+static void
+option(void *ctx, int key, const char *arg)
+{
+    struct tensor *t = ctx;
+
+    switch (key) {
+    case 'o':
+        action(t, strcmp(arg, "npy") == 0 ? NPY : RECORDS);
+        t->format = strcmp(arg, "safetensors") == 0 ? PF_BINARY : PF_NDJSON;
+        if (t->action == RECORDS && t->format == PF_NDJSON
+            && strcmp(arg, "json") != 0)
+            cli_usage("-o: '%s' is none of json, safetensors, npy", arg);
+        break;
+    case 's': add(&t->select, &t->n_select, arg); break;
+    case DROP: add(&t->drop, &t->n_drop, arg); break;
+    case SUM: action(t, SUMMARY); break;
+    case DIFF_FILE:
+        action(t, DIFF);
+        t->other_name = arg;
+        cli.failed = 2;
+        break;
+    case ATOL: t->atol = cli_num("--atol", arg, 0, INFINITY); break;
+    case RTOL: t->rtol = cli_num("--rtol", arg, 0, INFINITY); break;
+    }
+}
+
+static const struct cli_command command = {
+    .name = "tensor",
+    .synopsis = "[-j] [-o json|safetensors|npy | --summary | --diff FILE] "
+        "[-s NAME[:SLICE]]\n       [--drop NAME] [file ...]",
+    .summary = "Lists, converts, selects, summarises and compares the tensors "
+        "of records.",
+    .options = options,
+    .option = option,
+};
+
+/* --- Selecting --- */
+
+static enum pf_status
+select_tensors(const struct tensor *t, struct pf_record *rec,
+    struct pf_err *err)
+{
+    struct pf_tensor *kept, *x;
+    enum pf_status st = PF_OK;
+    struct pf_err why;
+
+    for (size_t i = 0; i < t->n_drop; i++)
+        pf_record_drop(rec, t->drop[i]);
+    if (t->n_select == 0)
+        return PF_OK;
+    kept = pf_arena_alloc(&rec->mem, t->n_select * sizeof *kept);
+    if (!kept)
+        return pf_fail_mem(err);
+    for (size_t i = 0; i < t->n_select && !st; i++) {
+        const char *colon = strchr(t->select[i], ':');
+        size_t len = colon ? (size_t)(colon - t->select[i])
+            : strlen(t->select[i]);
+        char *name = pf_arena_copy(&rec->mem, t->select[i], len);
+
+        x = name ? pf_record_tensor(rec, name) : NULL;
+        if (!x)
+            return pf_fail(err, PF_ESHAPE, "the record has no tensor %.*s",
+                (int)len, t->select[i]);
+        kept[i] = *x;
+        if (colon && colon[1])
+            st = pf_slice(rec, &kept[i], colon + 1, &why);
+        if (st)
+            return pf_fail(err, st, "%s: %.300s", t->select[i], why.msg);
+    }
+    rec->n_tensors = 0;
+    for (size_t i = 0; i < t->n_select; i++) {
+        if (pf_record_tensor(rec, kept[i].name))
+            return pf_fail(err, PF_EFORMAT, "%s is selected twice",
+                kept[i].name);
+        if (!pf_record_put(rec, kept[i].name, kept[i].dtype, kept[i].ndim,
+                kept[i].shape, kept[i].data))
+            return pf_fail_mem(err);
+    }
+    return PF_OK;
+}
+
+/* --- Listing --- */
+
+static void
+add_shape(struct pf_buf *b, const struct pf_tensor *x)
+{
+    pf_buf_addc(b, '[');
+    for (unsigned i = 0; i < x->ndim; i++)
+        pf_buf_printf(b, i ? ",%zu" : "%zu", x->shape[i]);
+    pf_buf_addc(b, ']');
+}
+
+/* "record":1,"seq":"a", */
+static void
+add_place(struct pf_buf *b, const struct cli_item *item)
+{
+    const struct pf_field *seq = pf_record_field(&item->rec, "seq");
+
+    pf_buf_printf(b, "{\"record\":%llu,", (unsigned long long)item->number);
+    if (seq)
+        pf_buf_printf(b, "\"seq\":%.*s,", (int)seq->len, seq->text);
+}
+
+static void
+add_kind(struct pf_buf *b, const struct pf_tensor *x)
+{
+    pf_buf_adds(b, "\"name\":");
+    pf_json_add_string(b, x->name, strlen(x->name));
+    pf_buf_printf(b, ",\"dtype\":\"%s\",\"shape\":", pf_dtype_name(x->dtype));
+    add_shape(b, x);
+}
+
+static void
+list(struct pf_buf *b, const struct cli_item *item)
+{
+    const struct pf_record *rec = &item->rec;
+
+    if (cli.json) {
+        add_place(b, item);
+        pf_buf_adds(b, "\"tensors\":[");
+        for (size_t i = 0; i < rec->n_tensors; i++) {
+            pf_buf_adds(b, i ? ",{" : "{");
+            add_kind(b, &rec->tensors[i]);
+            pf_buf_addc(b, '}');
+        }
+        pf_buf_adds(b, "]}\n");
+        return;
+    }
+    for (size_t i = 0; i < rec->n_tensors; i++) {
+        pf_buf_printf(b, "%s%s %s ", i ? "\t" : "", rec->tensors[i].name,
+            pf_dtype_name(rec->tensors[i].dtype));
+        add_shape(b, &rec->tensors[i]);
+    }
+    pf_buf_addc(b, '\n');
+}
+
+/* --- Summary --- */
+
+static enum pf_status
+values(const struct pf_tensor *x, double **v, size_t *n, struct pf_err *err)
+{
+    *n = pf_tensor_count(x);
+    *v = *n > SIZE_MAX / 16 ? NULL : malloc((*n + 1) * sizeof **v);
+    if (!*v)
+        return pf_fail_mem(err);
+    if (!pf_to_f64(*v, x->data, x->dtype, *n)) {
+        free(*v);
+        *v = NULL;
+        return pf_fail(err, PF_EFORMAT, "%s: no arithmetic on type %s",
+            x->name, pf_dtype_name(x->dtype));
+    }
+    return PF_OK;
+}
+
+/* Of the elements that are no NaN; std is the population's. */
+static enum pf_status
+summarise(struct pf_buf *b, const struct cli_item *item,
+    const struct pf_tensor *x, struct pf_err *err)
+{
+    double *v, min = INFINITY, max = -INFINITY, sum = 0, sq = 0, dev = 0;
+    size_t n, nan = 0, real;
+    enum pf_status st = values(x, &v, &n, err);
+
+    if (st)
+        return st;
+    for (size_t i = 0; i < n; i++) {
+        nan += isnan(v[i]) != 0;
+        if (isnan(v[i]))
+            continue;
+        min = v[i] < min ? v[i] : min;
+        max = v[i] > max ? v[i] : max;
+        sum += v[i];
+        sq += v[i] * v[i];
+    }
+    real = n - nan;
+    for (size_t i = 0; i < n; i++)
+        if (!isnan(v[i]))
+            dev += (v[i] - sum / (double)real) * (v[i] - sum / (double)real);
+    free(v);
+    add_place(b, item);
+    add_kind(b, x);
+    pf_buf_adds(b, ",\"min\":");
+    pf_json_add_f64(b, real ? min : NAN);
+    pf_buf_adds(b, ",\"max\":");
+    pf_json_add_f64(b, real ? max : NAN);
+    pf_buf_adds(b, ",\"mean\":");
+    pf_json_add_f64(b, real ? sum / (double)real : NAN);
+    pf_buf_adds(b, ",\"std\":");
+    pf_json_add_f64(b, real ? sqrt(dev / (double)real) : NAN);
+    pf_buf_adds(b, ",\"norm\":");
+    pf_json_add_f64(b, sqrt(sq));
+    pf_buf_printf(b, ",\"nan\":%zu}\n", nan);
+    return PF_OK;
+}
+
+/* --- Comparing --- */
+
+/* A line about a difference. */
+static void
+differ(struct tensor *t, struct pf_buf *b, const struct cli_item *item,
+    const char *name, const char *what)
+{
+    t->different = true;
+    pf_buf_printf(b, "%s:%llu: %s: %s\n", cli_file_name(item->file),
+        (unsigned long long)item->number, name, what);
+}
+
+static enum pf_status
+diff_tensor(struct tensor *t, struct pf_buf *b, const struct cli_item *item,
+    const struct pf_tensor *x, const struct pf_tensor *y, struct pf_err *err)
+{
+    char sx[128], sy[128], what[400];
+    double *v, *w = NULL, worst = 0;
+    size_t n, m, bad = 0, at = 0;
+    enum pf_status st;
+
+    if (x->ndim != y->ndim
+        || memcmp(x->shape, y->shape, x->ndim * sizeof *x->shape) != 0) {
+        snprintf(what, sizeof what, "shape %s, there %s",
+            pf_shape_format(sx, sizeof sx, x->shape, x->ndim),
+            pf_shape_format(sy, sizeof sy, y->shape, y->ndim));
+        differ(t, b, item, x->name, what);
+        return PF_OK;
+    }
+    st = values(x, &v, &n, err);
+    if (!st)
+        st = values(y, &w, &m, err);
+    for (size_t i = 0; !st && i < n; i++) {
+        double d = fabs(v[i] - w[i]);
+
+        if (v[i] == w[i] || (isnan(v[i]) && isnan(w[i]))
+            || d <= t->atol + t->rtol * fabs(w[i]))
+            continue;
+        if (bad++ == 0 || d > worst || isnan(d)) {
+            worst = d;
+            at = i;
+        }
+    }
+    if (bad) {
+        snprintf(what, sizeof what, "%zu of %zu elements differ, most at "
+            "element %zu: %.9g, there %.9g", bad, n, at, v[at], w[at]);
+        differ(t, b, item, x->name, what);
+    }
+    if (!st || w)
+        free(w);
+    free(v);
+    return st;
+}
+
+static enum pf_status
+diff(struct tensor *t, struct pf_buf *b, const struct cli_item *item,
+    struct pf_err *err)
+{
+    const struct pf_record *rec = &item->rec, *other = &t->other_rec;
+    enum pf_status st;
+    struct pf_err why;
+
+    st = pf_reader_next(&t->other_reader, &t->other_rec, NULL, &why);
+    if (st == PF_END) {
+        differ(t, b, item, "record", "there is none there");
+        return PF_OK;
+    }
+    if (!st)
+        st = select_tensors(t, &t->other_rec, &why);
+    /* Of .npy files, and where one tensor was selected, names do not count. */
+    if (st && t->other_rec.n_tensors == 1 && rec->n_tensors == 1)
+        st = PF_OK;
+    if (st)
+        return pf_fail(err, st, "%s: %.300s", t->other_name, why.msg);
+    if (rec->n_tensors == 1 && other->n_tensors == 1)
+        return diff_tensor(t, b, item, rec->tensors, other->tensors, err);
+    for (size_t i = 0; i < rec->n_tensors && !st; i++) {
+        const struct pf_tensor *x = &rec->tensors[i];
+        const struct pf_tensor *y = pf_record_tensor(other, x->name);
+
+        if (y)
+            st = diff_tensor(t, b, item, x, y, err);
+        else
+            differ(t, b, item, x->name, "there is none there");
+    }
+    for (size_t i = 0; i < other->n_tensors && !st; i++)
+        if (!pf_record_tensor(rec, other->tensors[i].name))
+            differ(t, b, item, other->tensors[i].name, "there is none here");
+    return st;
+}
+
+/* --- The filter --- */
+
+static enum pf_status
+one(struct tensor *t, struct cli_item *item, struct pf_buf *b,
+    struct pf_err *err)
+{
+    struct pf_record *rec = &item->rec;
+    enum pf_status st = select_tensors(t, rec, err);
+
+    if (st)
+        return st;
+    switch (t->action) {
+    case LIST:
+        list(b, item);
+        break;
+    case RECORDS:
+        return PF_OK;
+    case NPY:
+        if (rec->n_tensors != 1)
+            return pf_fail(err, PF_ESHAPE, "the record has %zu tensors, a "
+                ".npy file holds one; select it with -s", rec->n_tensors);
+        return pf_npy_write(&cli_out, rec->tensors, err);
+    case SUMMARY:
+        for (size_t i = 0; i < rec->n_tensors && !st; i++)
+            st = summarise(b, item, &rec->tensors[i], err);
+        break;
+    case DIFF:
+        st = diff(t, b, item, err);
+    }
+    if (!st)
+        st = pf_buf_check(b, err);
+    if (!st && !(t->action == DIFF && cli.quiet))
+        st = pf_out_write(&cli_out, b->data, b->len, err);
+    return st;
+}
+
+static enum pf_status
+step(void *ctx, struct cli_item **items, size_t n, size_t *at,
+    struct pf_err *err)
+{
+    struct pf_buf b = PF_BUF_INIT;
+    enum pf_status st = PF_OK;
+
+    for (size_t i = 0; i < n && !st; i++) {
+        *at = i;
+        pf_buf_clear(&b);
+        st = one(ctx, items[i], &b, err);
+    }
+    pf_buf_fini(&b);
+    return st;
+}
+
+/* Records of the other file that have no partner. */
+static enum pf_status
+end(void *ctx, struct pf_err *err)
+{
+    struct tensor *t = ctx;
+    enum pf_status st;
+
+    if (t->action != DIFF)
+        return PF_OK;
+    st = pf_reader_next(&t->other_reader, &t->other_rec, NULL, err);
+    if (st == PF_END)
+        return PF_OK;
+    t->different = true;
+    return st || cli.quiet ? st : pf_out_write(&cli_out,
+        "the other file has more records\n", 32, err);
+}
+
+int
+main(int argc, char **argv)
+{
+    struct tensor t = { .other = PF_IN_INIT, .other_reader = PF_READER_INIT,
+        .other_rec = PF_RECORD_INIT };
+    struct cli_filter filter = {
+        .ctx = &t,
+        .main_input = "data",
+        .all_tensors = true,
+        .step = step,
+        .end = end,
+    };
+    struct pf_err err;
+    int status;
+
+    cli_options(argc, argv, &command, &t);
+    if (t.action != DIFF && (t.atol > 0 || t.rtol > 0))
+        cli_usage("--atol and --rtol go with --diff");
+    if (t.action == DIFF && pf_in_open(&t.other, t.other_name, &err))
+        cli_die("%s: %s", t.other_name, err.msg);
+    t.other_reader.in = &t.other;
+    t.other_reader.all_tensors = true;
+    filter.format = t.format;
+    filter.text = t.action != RECORDS;
+    status = cli_run(&filter);
+    pf_in_fini(&t.other);
+    pf_reader_fini(&t.other_reader);
+    pf_record_fini(&t.other_rec);
+    free(t.select);
+    free(t.drop);
+    return status == 0 && t.different ? 1 : status;
+}

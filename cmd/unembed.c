@@ -1,0 +1,147 @@
+/* unembed: the residual stream to scores over the vocabulary. */
+#include "cli.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include <pipeformer/forward.h>
+#include <pipeformer/model.h>
+
+struct unembed {
+    struct pf_model *model;
+    struct pf_runner *runner;
+    bool all, no_norm;
+};
+
+enum { NO_NORM = CLI_LONG };
+
+static const struct cli_option options[] = {
+    { "all", 'A', NULL, "logits of every row, not of the last only" },
+    { "no-norm", NO_NORM, NULL, "leave out the final layer norm" },
+    { NULL, 0, NULL, NULL },
+};
+
+static void
+option(void *ctx, int key, const char *arg)
+{
+    struct unembed *u = ctx;
+
+    (void)arg;
+    switch (key) {
+    case 'A': u->all = true; break;
+    case NO_NORM: u->no_norm = true; break;
+    }
+}
+
+static const struct cli_command command = {
+    .name = "unembed",
+    .synopsis = "[-Aj] [-m MODEL] [--no-norm] [file ...]",
+    .summary = "Final norm and output head: hidden -> logits, a score for "
+        "each token.\nAfter any block it is the logit lens.",
+    .options = options,
+    .option = option,
+    .model = true,
+};
+
+/*
+ * Whose rows are wanted: all, the last, or none where the record says that
+ * more of the sequence follows.
+ */
+static enum pf_status
+wanted(const struct unembed *u, struct pf_record *rec, const float **hidden,
+    size_t *first, size_t *n, struct pf_err *err)
+{
+    size_t T;
+    bool more;
+    enum pf_status st = cli_check_model(rec, u->model, err);
+
+    if (!st)
+        st = cli_hidden(rec, u->model->config.width, hidden, &T, err);
+    if (!st)
+        st = pf_record_bool(rec, "more", &more, err);
+    if (st)
+        return st;
+    *n = u->all ? T : more ? 0 : 1;
+    if (*n > T)
+        return pf_fail(err, PF_ESHAPE, "hidden: has no rows, so there is no "
+            "last one");
+    *first = T - *n;
+    return PF_OK;
+}
+
+static enum pf_status
+check(void *ctx, struct cli_item *item, struct pf_err *err)
+{
+    const float *hidden;
+    size_t first, n;
+
+    return wanted(ctx, &item->rec, &hidden, &first, &n, err);
+}
+
+static enum pf_status
+step(void *ctx, struct cli_item **items, size_t n, size_t *at,
+    struct pf_err *err)
+{
+    const struct unembed *u = ctx;
+    size_t C = u->model->config.width, V = u->model->config.vocab, M = 0;
+    size_t first, k, bytes;
+    const float **rows = NULL, *hidden;
+    float *logits;
+    enum pf_status st = PF_OK;
+
+    for (size_t i = 0; i < n; i++) {
+        wanted(u, &items[i]->rec, &hidden, &first, &k, NULL);
+        M += k;
+    }
+    /* The first record holds the logits of all: they are written at once. */
+    if (pf_mul(M, V * sizeof *logits, &bytes))
+        rows = malloc((M + 1) * sizeof *rows);
+    logits = rows ? pf_arena_alloc(&items[0]->rec.mem, bytes) : NULL;
+    if (!logits)
+        st = pf_fail_mem(err);
+    M = 0;
+    for (size_t i = 0; !st && i < n; i++) {
+        struct pf_record *rec = &items[i]->rec;
+        bool more = false;
+
+        *at = i;
+        wanted(u, rec, &hidden, &first, &k, NULL);
+        pf_record_bool(rec, "more", &more, NULL);
+        for (size_t t = 0; t < k; t++)
+            rows[M + t] = hidden + (first + t) * C;
+        if ((u->all || !more) && !pf_record_put(rec, "logits", PF_F32, 2,
+                (size_t[]){ k, V }, logits + M * V))
+            st = pf_fail_mem(err);
+        cli_drop(rec, "hidden");
+        M += k;
+    }
+    if (!st)
+        st = pf_unembed(u->runner, logits, rows, M, !u->no_norm, err);
+    free(rows);
+    return st;
+}
+
+int
+main(int argc, char **argv)
+{
+    struct unembed u = { 0 };
+    struct cli_filter filter = {
+        .ctx = &u,
+        .main_input = "hidden",
+        .format = PF_BINARY,
+        .pass_marks = true,
+        .check = check,
+        .step = step,
+    };
+    struct pf_err err;
+    int status;
+
+    cli_options(argc, argv, &command, &u);
+    u.model = cli_model();
+    if (pf_runner_new(&u.runner, u.model, cli.threads, &err))
+        cli_die("%s", err.msg);
+    status = cli_run(&filter);
+    pf_runner_free(u.runner);
+    pf_model_free(u.model);
+    return status;
+}

@@ -1,0 +1,232 @@
+#include "config.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <pipeformer/io.h>
+
+enum { DOCUMENT_MAX = 64 << 20 };
+
+enum pf_status
+pf_config_read(cJSON **doc, const char *path, struct pf_err *err)
+{
+    const char *end = NULL;
+    enum pf_status st;
+    char *text;
+    size_t len;
+
+    st = pf_read_file(path, DOCUMENT_MAX, &text, &len, err);
+    if (st)
+        return st;
+    *doc = NULL;
+    if (memchr(text, 0, len))
+        st = pf_fail(err, PF_EMODEL, "%s: holds a byte 0", path);
+    else if (strstr(text, "\\u0000"))
+        st = pf_fail(err, PF_EMODEL, "%s: holds U+0000", path);
+    else if (!(*doc = cJSON_ParseWithLengthOpts(text, len + 1, &end, 1)))
+        st = pf_fail(err, PF_EMODEL, "%s: no JSON from byte %zu on", path,
+            end ? (size_t)(end - text) : 0);
+    else if (!cJSON_IsObject(*doc))
+        st = pf_fail(err, PF_EMODEL, "%s: no JSON object", path);
+    free(text);
+    for (cJSON *a = st ? NULL : (*doc)->child; a && !st; a = a->next)
+        if (cJSON_GetObjectItemCaseSensitive(*doc, a->string) != a)
+            st = pf_fail(err, PF_EMODEL, "%s: \"%.60s\" stands twice", path,
+                a->string);
+    if (st) {
+        cJSON_Delete(*doc);
+        *doc = NULL;
+    }
+    return st;
+}
+
+/* The member, or NULL where it is absent or null. */
+static const cJSON *
+member(const cJSON *doc, const char *name)
+{
+    const cJSON *m = cJSON_GetObjectItemCaseSensitive(doc, name);
+
+    return cJSON_IsNull(m) ? NULL : m;
+}
+
+enum pf_status
+pf_config_size(const cJSON *doc, const char *name, size_t absent, size_t max,
+    size_t *v, struct pf_err *err)
+{
+    const cJSON *m = member(doc, name);
+
+    *v = absent;
+    if (!m)
+        return PF_OK;
+    if (!cJSON_IsNumber(m) || m->valuedouble != floor(m->valuedouble)
+        || m->valuedouble < 1 || m->valuedouble > (double)max)
+        return pf_fail(err, PF_EMODEL, "config.json: %s is no whole number "
+            "from 1 to %zu", name, max);
+    *v = (size_t)m->valuedouble;
+    return PF_OK;
+}
+
+enum pf_status
+pf_config_num(const cJSON *doc, const char *name, double absent, double *v,
+    struct pf_err *err)
+{
+    const cJSON *m = member(doc, name);
+
+    *v = absent;
+    if (!m)
+        return PF_OK;
+    if (!cJSON_IsNumber(m))
+        return pf_fail(err, PF_EMODEL, "config.json: %s is no number", name);
+    *v = m->valuedouble;
+    return PF_OK;
+}
+
+enum pf_status
+pf_config_bool(const cJSON *doc, const char *name, bool absent, bool *v,
+    struct pf_err *err)
+{
+    const cJSON *m = member(doc, name);
+
+    *v = absent;
+    if (!m)
+        return PF_OK;
+    if (!cJSON_IsBool(m))
+        return pf_fail(err, PF_EMODEL, "config.json: %s is neither true nor "
+            "false", name);
+    *v = cJSON_IsTrue(m);
+    return PF_OK;
+}
+
+/* Names of HuggingFace's ACT2FN; the tanh forms differ in spelling only. */
+static const struct {
+    const char *name;
+    enum pf_act act;
+} acts[] = {
+    { "gelu_new", PF_GELU_TANH },
+    { "gelu_pytorch_tanh", PF_GELU_TANH },
+    { "gelu_fast", PF_GELU_TANH },
+    { "gelu", PF_GELU },
+    { "gelu_python", PF_GELU },
+    { "relu", PF_RELU },
+    { "silu", PF_SILU },
+    { "swish", PF_SILU },
+    { "quick_gelu", PF_QUICK_GELU },
+};
+
+static enum pf_status
+activation(struct pf_config *c, const cJSON *doc, struct pf_err *err)
+{
+    const cJSON *m = member(doc, "activation_function");
+    const char *name = "gelu_new"; /* HuggingFace's default */
+
+    if (m && !cJSON_IsString(m))
+        return pf_fail(err, PF_EMODEL, "config.json: activation_function is "
+            "no string");
+    if (m)
+        name = m->valuestring;
+    for (size_t i = 0; i < sizeof acts / sizeof *acts; i++)
+        if (strcmp(acts[i].name, name) == 0) {
+            c->act = acts[i].act;
+            c->act_name = acts[i].name;
+            return PF_OK;
+        }
+    return pf_fail(err, PF_EMODEL, "config.json: activation_function "
+        "\"%.60s\" is not supported", name);
+}
+
+/* eos_token_id: an id or a list of them. */
+static enum pf_status
+end_ids(struct pf_config *c, const cJSON *doc, struct pf_err *err)
+{
+    const cJSON *m = member(doc, "eos_token_id"), *id;
+
+    for (id = cJSON_IsArray(m) ? m->child : m; id;
+        id = cJSON_IsArray(m) ? id->next : NULL) {
+        if (!cJSON_IsNumber(id) || id->valuedouble < 0
+            || id->valuedouble != floor(id->valuedouble)
+            || id->valuedouble > INT32_MAX
+            || c->n_eos == sizeof c->eos / sizeof *c->eos)
+            return pf_fail(err, PF_EMODEL, "config.json: eos_token_id is "
+                "neither an id nor a short list of ids");
+        c->eos[c->n_eos++] = (uint32_t)id->valuedouble;
+    }
+    return PF_OK;
+}
+
+/* The defaults are those of HuggingFace's GPT2Config. */
+static enum pf_status
+gpt2(struct pf_config *c, const cJSON *doc, struct pf_err *err)
+{
+    enum { MAX = 1 << 24 };
+    enum pf_status st;
+    double eps = 0;
+    bool cross = false;
+
+    if ((st = pf_config_size(doc, "vocab_size", 50257, MAX, &c->vocab, err))
+        || (st = pf_config_size(doc, "n_ctx", 1024, MAX, &c->positions, err))
+        || (st = pf_config_size(doc, "n_positions", c->positions, MAX,
+            &c->positions, err))
+        || (st = pf_config_size(doc, "n_embd", 768, MAX, &c->width, err))
+        || (st = pf_config_size(doc, "n_layer", 12, 1 << 16, &c->layers, err))
+        || (st = pf_config_size(doc, "n_head", 12, MAX, &c->heads, err))
+        || (st = pf_config_size(doc, "n_inner", 4 * c->width, 4 * MAX,
+            &c->inner, err))
+        || (st = pf_config_num(doc, "layer_norm_epsilon", 1e-5, &eps, err))
+        || (st = pf_config_bool(doc, "tie_word_embeddings", true, &c->tied,
+            err))
+        || (st = pf_config_bool(doc, "scale_attn_weights", true,
+            &c->scale_attn, err))
+        || (st = pf_config_bool(doc, "scale_attn_by_inverse_layer_idx", false,
+            &c->scale_by_layer, err))
+        || (st = pf_config_bool(doc, "add_cross_attention", false, &cross,
+            err))
+        || (st = activation(c, doc, err)) || (st = end_ids(c, doc, err)))
+        return st;
+    if (c->width % c->heads)
+        return pf_fail(err, PF_EMODEL, "config.json: n_embd %zu is not a "
+            "multiple of n_head %zu", c->width, c->heads);
+    if (!(eps >= 0 && eps <= 1))
+        return pf_fail(err, PF_EMODEL, "config.json: layer_norm_epsilon is "
+            "not within 0 and 1");
+    if (cross)
+        return pf_fail(err, PF_EMODEL, "config.json: add_cross_attention is "
+            "not supported");
+    c->head_dim = c->width / c->heads;
+    c->eps = (float)eps;
+    return PF_OK;
+}
+
+enum pf_status
+pf_config_open(struct pf_config *c, const char *dir, struct pf_err *err)
+{
+    struct pf_buf path = PF_BUF_INIT;
+    enum pf_status st;
+    const cJSON *type;
+    struct pf_err why;
+    cJSON *doc = NULL;
+
+    memset(c, 0, sizeof *c);
+    pf_buf_printf(&path, "%s/config.json", dir);
+    pf_buf_addc(&path, '\0');
+    st = pf_buf_check(&path, err);
+    if (!st)
+        st = pf_config_read(&doc, path.data, err);
+    pf_buf_fini(&path);
+    if (st)
+        return st;
+    type = member(doc, "model_type");
+    if (!cJSON_IsString(type))
+        st = pf_fail(err, PF_EMODEL, "%s/config.json: no model_type", dir);
+    else if (strcmp(type->valuestring, "gpt2") != 0)
+        st = pf_fail(err, PF_EMODEL, "%s/config.json: the architecture "
+            "\"%.60s\" is not supported (gpt2 is)", dir, type->valuestring);
+    else {
+        c->type = "gpt2";
+        st = gpt2(c, doc, &why);
+        if (st)
+            pf_fail(err, st, "%s/%.300s", dir, why.msg);
+    }
+    cJSON_Delete(doc);
+    return st;
+}

@@ -1,0 +1,212 @@
+#include <pipeformer/io.h>
+
+#include <errno.h>
+#include <fcntl.h>
+#include <poll.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+enum {
+    READ_MIN = 64 * 1024,   /* room that a read finds at least */
+    WRITE_MAX = 64 * 1024,  /* waiting bytes that are written out unasked */
+    SHRINK = 4 * 1024 * 1024,
+};
+
+enum pf_status
+pf_in_open(struct pf_in *in, const char *path, struct pf_err *err)
+{
+    *in = (struct pf_in)PF_IN_INIT;
+    in->fd = strcmp(path, "-") == 0 ? 0 : open(path, O_RDONLY | O_CLOEXEC);
+    if (in->fd < 0)
+        return pf_fail(err, PF_EIO, "cannot open: %s", strerror(errno));
+    return PF_OK;
+}
+
+void
+pf_in_fini(struct pf_in *in)
+{
+    if (in->fd > 0)
+        close(in->fd);
+    free(in->data);
+    *in = (struct pf_in)PF_IN_INIT;
+}
+
+/* Room behind `end`: by moving what is there, else by doubling. */
+static bool
+make_room(struct pf_in *in)
+{
+    size_t have = in->end - in->start, cap;
+    char *data;
+
+    if (in->cap - in->end >= READ_MIN)
+        return true;
+    if (in->start >= have && in->cap - have >= READ_MIN) {
+        if (have)
+            memcpy(in->data, in->data + in->start, have);
+        in->start = 0;
+        in->end = have;
+        return true;
+    }
+    if (in->cap > SIZE_MAX / 2 - READ_MIN)
+        return false;
+    cap = 2 * have + 2 * READ_MIN;
+    data = malloc(cap);
+    if (!data)
+        return false;
+    if (have)
+        memcpy(data, in->data + in->start, have);
+    free(in->data);
+    in->data = data;
+    in->cap = cap;
+    in->start = 0;
+    in->end = have;
+    return true;
+}
+
+enum pf_status
+pf_in_fill(struct pf_in *in, struct pf_err *err)
+{
+    struct pollfd p = { .fd = in->fd, .events = POLLIN };
+    ssize_t n;
+
+    if (in->eof)
+        return PF_END;
+    if (!make_room(in))
+        return pf_fail_mem(err);
+    for (;;) {
+        n = read(in->fd, in->data + in->end, in->cap - in->end);
+        if (n >= 0)
+            break;
+        if (errno == EAGAIN || errno == EWOULDBLOCK)
+            poll(&p, 1, -1); /* somebody made it non-blocking: wait */
+        else if (errno != EINTR)
+            return pf_fail(err, PF_EIO, "cannot read: %s", strerror(errno));
+    }
+    in->end += (size_t)n;
+    in->eof = n == 0;
+    return n ? PF_OK : PF_END;
+}
+
+bool
+pf_in_ready(const struct pf_in *in)
+{
+    struct pollfd p = { .fd = in->fd, .events = POLLIN };
+
+    return in->eof || poll(&p, 1, 0) > 0;
+}
+
+void
+pf_in_skip(struct pf_in *in, size_t n)
+{
+    in->start += n;
+    in->used += n;
+    if (in->start == in->end) {
+        in->start = in->end = 0;
+        if (in->cap > SHRINK) {
+            free(in->data);
+            in->data = NULL;
+            in->cap = 0;
+        }
+    }
+}
+
+void
+pf_out_fini(struct pf_out *out)
+{
+    pf_buf_fini(&out->buf);
+}
+
+enum pf_status
+pf_write_all(int fd, const void *p, size_t n, struct pf_err *err)
+{
+    struct pollfd wait = { .fd = fd, .events = POLLOUT };
+    const char *s = p;
+    ssize_t k;
+
+    while (n) {
+        k = write(fd, s, n);
+        if (k < 0) {
+            if (errno == EINTR)
+                continue;
+            if (errno == EAGAIN || errno == EWOULDBLOCK) {
+                poll(&wait, 1, -1);
+                continue;
+            }
+            return pf_fail(err, PF_EIO, "cannot write: %s", strerror(errno));
+        }
+        s += k;
+        n -= (size_t)k;
+    }
+    return PF_OK;
+}
+
+enum pf_status
+pf_out_write(struct pf_out *out, const void *p, size_t n, struct pf_err *err)
+{
+    enum pf_status st;
+
+    if (out->buf.len + n >= WRITE_MAX) {
+        st = pf_out_flush(out, err);
+        if (st)
+            return st;
+    }
+    out->bytes += n;
+    if (n >= WRITE_MAX)
+        return pf_write_all(out->fd, p, n, err);
+    pf_buf_add(&out->buf, p, n);
+    return pf_buf_check(&out->buf, err);
+}
+
+enum pf_status
+pf_out_flush(struct pf_out *out, struct pf_err *err)
+{
+    size_t n = out->buf.len;
+
+    pf_buf_clear(&out->buf);
+    return pf_write_all(out->fd, out->buf.data, n, err);
+}
+
+enum pf_status
+pf_read_file(const char *path, size_t max, char **data, size_t *len,
+    struct pf_err *err)
+{
+    struct pf_buf b = PF_BUF_INIT;
+    enum pf_status st = PF_OK;
+    struct stat s;
+    ssize_t n;
+    int fd = open(path, O_RDONLY | O_CLOEXEC);
+
+    if (fd < 0)
+        return pf_fail(err, PF_EIO, "cannot open %s: %s", path,
+            strerror(errno));
+    if (fstat(fd, &s) == 0 && s.st_size > 0 && (size_t)s.st_size < max)
+        pf_buf_room(&b, (size_t)s.st_size + 2);
+    do {
+        char *room = pf_buf_room(&b, b.cap - b.len > 1 ? 2 : READ_MIN);
+
+        if (!room) {
+            st = pf_fail_mem(err);
+            break;
+        }
+        n = read(fd, room, b.cap - b.len - 1);
+        if (n < 0 && errno != EINTR)
+            st = pf_fail(err, PF_EIO, "cannot read %s: %s", path,
+                strerror(errno));
+        if (n > 0)
+            b.len += (size_t)n;
+        if (b.len > max)
+            st = pf_fail(err, PF_ERANGE, "%s is larger than %zu bytes", path,
+                max);
+    } while (n && !st);
+    close(fd);
+    if (st) {
+        pf_buf_fini(&b);
+        return st;
+    }
+    b.data[b.len] = '\0';
+    *data = b.data;
+    *len = b.len;
+    return PF_OK;
+}

@@ -1,0 +1,935 @@
+/*
+ * The kernels once for every vector width: included by a file that defines
+ * vec, its VW elements, a few operations on it and tile sizes (kernel-avx2.c,
+ * kernel-avx512.c).
+ *
+ * Each output keeps the chain of operations that kernel.h gives it; all that
+ * is chosen here is which chains run side by side.  A tile is a set of outputs
+ * whose accumulators stay in registers (Goto and van de Geijn 2008): its body
+ * is inlined once for each of its sizes, edge tiles included, and a vector
+ * that stands over an edge is loaded and stored in part.
+ *
+ * Products with w of [K, N].  Many rows of x: NN_PANELS panels of a tile's
+ * width and K_PANEL rows of w are widened into memory of their own (96 KiB of
+ * stack), read in long runs, and all rows of x pass over them; the chains wait
+ * in y between panels.  Few rows would not pay for that copy: they take K_PASS
+ * rows of w a pass, each w read once and in order, and the chains wait in
+ * memory that is compact, whatever the stride of y (32 KiB of stack).
+ *
+ * Products with w of [N, K] read w where it lies, a tile's columns being as
+ * many streams far apart: a processor fetches those ahead better than
+ * neighbours.  Many rows of x take it in blocks that fit the second level
+ * cache; the last of them fetch the next block.
+ *
+ * Attention takes up to AT_ROWS query rows through a block of 64 keys before
+ * the next block (Dao et al. 2022), AT_M rows at a time; the sums of weighted
+ * values wait in the output.  Sixteen keys lie side by side, so that a vector
+ * of scores is a chain like that of any matmul.
+ */
+
+enum {
+    LV = PF_LANES / VW, /* vectors to a set of lanes */
+    K_PANEL = 128,      /* [K, N]: rows to a panel */
+    NN_PANELS = 4,      /* panels side by side */
+    NN_AHEAD = 8,       /* rows fetched ahead while packing them */
+    NN_FEW = 32,        /* rows of x without panels */
+    NN_SUMS = 8192,     /* outputs of theirs at a time */
+    K_PASS = 8,         /* rows of w a pass */
+    NT_BLOCK = 48,      /* [N, K]: rows of w to a block */
+    NT_COLD = 1 << 18,  /* elements that no cache is trusted to hold */
+    AT_M = 6,           /* query rows to a tile */
+    AT_ROWS = 8 * AT_M,
+    AT_D = 128,         /* dimensions of q scaled beforehand */
+};
+
+/* Loops that have to vanish, or the accumulators are no registers. */
+#ifdef __clang__
+#define UNROLL _Pragma("clang loop unroll(full)")
+#else
+#define UNROLL _Pragma("GCC unroll 16")
+#endif
+
+#define ONE_TO_6(i, f) \
+    switch (i) { \
+    case 1: f(1); break; \
+    case 2: f(2); break; \
+    case 3: f(3); break; \
+    case 4: f(4); break; \
+    case 5: f(5); break; \
+    case 6: f(6); break; \
+    }
+
+#define ONE_TO_8(i, f) \
+    switch (i) { \
+    case 7: f(7); break; \
+    case 8: f(8); break; \
+    default: ONE_TO_6(i, f) \
+    }
+
+INLINE size_t
+at_most(size_t n, size_t max)
+{
+    return n < max ? n : max;
+}
+
+/* The first of the parts of n, none over max, that differ by at most one. */
+INLINE size_t
+part(size_t n, size_t max)
+{
+    size_t parts = (n + max - 1) / max;
+
+    return (n + parts - 1) / parts;
+}
+
+INLINE vec
+vload_w(const void *w, enum pf_dtype type, size_t i, size_t n)
+{
+    switch (type) {
+    case PF_F16: return vload_f16((const uint16_t *)w + i, n);
+    case PF_BF16: return vload_bf16((const uint16_t *)w + i, n);
+    default:
+        return n < VW ? vload_n((const float *)w + i, n)
+                      : vload((const float *)w + i);
+    }
+}
+
+INLINE float
+fold1(const vec *s)
+{
+    return _mm_cvtss_f32(fold4(s, s, s, s));
+}
+
+INLINE const void *
+element(const void *w, enum pf_dtype type, size_t i)
+{
+    return (const char *)w + i * (type == PF_F32 ? 4 : 2);
+}
+
+INLINE void
+prefetch(const void *w, enum pf_dtype type, size_t i)
+{
+    __builtin_prefetch(element(w, type, i));
+}
+
+/* --- y = x w, w of [K, N]. */
+
+/*
+ * An nn_tile is mt rows by nv vectors, the last of them of `last` columns;
+ * w is a panel of nv vectors a row.
+ */
+INLINE void
+nn_tile(const size_t mt, const size_t nv, size_t last, float *restrict y,
+    size_t ldy, const float *restrict x, size_t ldx,
+    const float *restrict panel, size_t K, bool start, const float *bias)
+{
+    vec acc[NN_M][NN_V], b;
+
+    UNROLL for (size_t m = 0; m < mt; m++) {
+        UNROLL for (size_t v = 0; v < nv; v++) {
+            acc[m][v] = vset(0);
+            if (!start)
+                acc[m][v] = vload_n(y + m * ldy + v * VW,
+                    v + 1 < nv ? (size_t)VW : last);
+        }
+    }
+    for (size_t k = 0; k < K; k++, panel += NN_V * VW) {
+        vec w[NN_V];
+
+        UNROLL for (size_t v = 0; v < nv; v++)
+            w[v] = vload(panel + v * VW);
+        UNROLL for (size_t m = 0; m < mt; m++) {
+            vec a = vset(x[m * ldx + k]);
+
+            UNROLL for (size_t v = 0; v < nv; v++)
+                acc[m][v] = vfma(a, w[v], acc[m][v]);
+        }
+    }
+    UNROLL for (size_t v = 0; v < nv; v++) {
+        size_t n = v + 1 < nv ? (size_t)VW : last;
+
+        if (bias)
+            b = vload_n(bias + v * VW, n);
+        UNROLL for (size_t m = 0; m < mt; m++) {
+            if (bias)
+                acc[m][v] = vadd(acc[m][v], b);
+            vstore_n(y + m * ldy + v * VW, acc[m][v], n);
+        }
+    }
+}
+
+#define NN_TILES(nv) \
+    static void \
+    nn_tile_##nv(size_t mt, size_t last, float *y, size_t ldy, \
+        const float *x, size_t ldx, const float *panel, size_t K, \
+        bool start, const float *bias) \
+    { \
+        ONE_TO_8(mt, NN_TILE_##nv) \
+    }
+#define NN_TILE(mt, nv) \
+    if (mt <= NN_M) \
+        nn_tile(mt, nv, last, y, ldy, x, ldx, panel, K, start, bias)
+#define NN_TILE_1(mt) NN_TILE(mt, 1)
+#define NN_TILE_2(mt) NN_TILE(mt, 2)
+#define NN_TILE_3(mt) NN_TILE(mt, 3)
+
+NN_TILES(1)
+NN_TILES(2)
+NN_TILES(3)
+
+static void
+nn_panel(float *y, size_t ldy, const float *x, size_t ldx,
+    const float *panel, size_t M, size_t K, size_t columns, bool start,
+    const float *bias)
+{
+    size_t nv = (columns + VW - 1) / VW, last = columns - (nv - 1) * VW;
+
+    for (size_t m = 0, mt; m < M; m += mt, y += mt * ldy, x += mt * ldx) {
+        mt = part(M - m, NN_M);
+        if (nv == 3)
+            nn_tile_3(mt, last, y, ldy, x, ldx, panel, K, start, bias);
+        else if (nv == 2)
+            nn_tile_2(mt, last, y, ldy, x, ldx, panel, K, start, bias);
+        else
+            nn_tile_1(mt, last, y, ldy, x, ldx, panel, K, start, bias);
+    }
+}
+
+/* kn rows of `columns` of w, in panels of NN_V vectors. */
+INLINE void
+nn_pack(float *panels, const void *w, enum pf_dtype type, size_t i, size_t N,
+    size_t kn, size_t columns)
+{
+    for (size_t k = 0; k < kn; k++, i += N) {
+        size_t ahead = k + NN_AHEAD < kn ? NN_AHEAD * N : 0;
+
+        for (size_t n = 0, v = 0; n < columns; n += VW, v++) {
+            float *to = panels + (v / NN_V * K_PANEL + k) * NN_V * VW
+                + v % NN_V * VW;
+            prefetch(w, type, i + n + ahead);
+            vstore(to, vload_w(w, type, i + n, at_most(columns - n, VW)));
+        }
+    }
+}
+
+INLINE void
+nn_many(float *y, size_t ldy, const float *x, size_t ldx, const void *w,
+    enum pf_dtype type, const float *bias, size_t M, size_t K, size_t N,
+    size_t n0, size_t n1)
+{
+    float panels[NN_PANELS * K_PANEL * NN_V * VW];
+
+    for (size_t n = n0, columns; n < n1; n += columns) {
+        size_t k = 0, kn;
+
+        columns = at_most(n1 - n, NN_PANELS * NN_V * VW);
+        do {
+            kn = at_most(K - k, K_PANEL);
+            nn_pack(panels, w, type, k * N + n, N, kn, columns);
+            for (size_t j = 0; j < columns; j += NN_V * VW)
+                nn_panel(y + n + j, ldy, x + k, ldx,
+                    panels + j * K_PANEL, M, kn,
+                    at_most(columns - j, NN_V * VW), k == 0,
+                    bias && k + kn == K ? bias + n + j : NULL);
+            k += kn;
+        } while (k < K);
+    }
+}
+
+/* kt rows of w, one vector of columns (n of them real), in M rows of sums. */
+INLINE void
+nn_step(size_t M, const size_t kt, enum pf_dtype type, size_t n,
+    float *restrict sums, size_t lds, const float *restrict x, size_t ldx,
+    const void *restrict w, size_t i, size_t N)
+{
+    vec wk[K_PASS];
+
+    UNROLL for (size_t k = 0; k < kt; k++)
+        wk[k] = vload_w(w, type, i + k * N, n);
+    for (size_t m = 0; m < M; m++, x += ldx, sums += lds) {
+        vec acc = vload(sums);
+
+        UNROLL for (size_t k = 0; k < kt; k++)
+            acc = vfma(vset(x[k]), wk[k], acc);
+        vstore(sums, acc);
+    }
+}
+
+INLINE void
+nn_pass(size_t M, const size_t kt, enum pf_dtype type, float *restrict sums,
+    size_t lds, const float *restrict x, size_t ldx, const void *restrict w,
+    size_t i, size_t N, size_t columns, size_t ahead)
+{
+    size_t n;
+
+    for (n = 0; n + VW <= columns; n += VW) {
+        UNROLL for (size_t k = 0; k < kt; k++)
+            prefetch(w, type, i + n + k * N + ahead);
+        nn_step(M, kt, type, VW, sums + n, lds, x, ldx, w, i + n, N);
+    }
+    if (n < columns)
+        nn_step(M, kt, type, columns - n, sums + n, lds, x, ldx, w, i + n, N);
+}
+
+static void
+nn_store(float *y, size_t ldy, const float *sums, size_t lds,
+    const float *bias, size_t M, size_t columns)
+{
+    for (size_t m = 0; m < M; m++, y += ldy, sums += lds) {
+        for (size_t n = 0; n < columns; n += VW) {
+            vec a = vload(sums + n);
+
+            if (bias)
+                a = vadd(a, vload_n(bias + n, columns - n));
+            vstore_n(y + n, a, columns - n);
+        }
+    }
+}
+
+INLINE void
+nn_few(size_t M, enum pf_dtype type, float *y, size_t ldy, const float *x,
+    size_t ldx, const void *w, const float *bias, size_t K, size_t N,
+    size_t n0, size_t n1)
+{
+    float sums[NN_SUMS];
+
+    for (size_t n = n0, columns; n < n1; n += columns) {
+        size_t lds, k = 0;
+
+        columns = at_most(n1 - n, NN_SUMS / M / VW * VW);
+        lds = (columns + VW - 1) / VW * VW;
+        memset(sums, 0, M * lds * sizeof *sums);
+        for (; k + K_PASS <= K; k += K_PASS)
+            nn_pass(M, K_PASS, type, sums, lds, x + k, ldx, w, k * N + n, N,
+                columns, k + 2 * K_PASS <= K ? K_PASS * N : 0);
+        for (; k < K; k++)
+            nn_pass(M, 1, type, sums, lds, x + k, ldx, w, k * N + n, N,
+                columns, 0);
+        nn_store(y + n, ldy, sums, lds, bias ? bias + n : NULL, M, columns);
+    }
+}
+
+INLINE void
+nn_rows(float *y, size_t ldy, const float *x, size_t ldx, const void *w,
+    enum pf_dtype type, const float *bias, size_t M, size_t K, size_t N,
+    size_t n0, size_t n1)
+{
+    if (M == 1)
+        nn_few(1, type, y, ldy, x, ldx, w, bias, K, N, n0, n1);
+    else if (M <= NN_FEW)
+        nn_few(M, type, y, ldy, x, ldx, w, bias, K, N, n0, n1);
+    else
+        nn_many(y, ldy, x, ldx, w, type, bias, M, K, N, n0, n1);
+}
+
+#define NN_TYPE(name, type) \
+    static void \
+    name(float *y, size_t ldy, const float *x, size_t ldx, const void *w, \
+        const float *bias, size_t M, size_t K, size_t N, size_t n0, \
+        size_t n1) \
+    { \
+        nn_rows(y, ldy, x, ldx, w, type, bias, M, K, N, n0, n1); \
+    }
+
+NN_TYPE(nn_f32, PF_F32)
+NN_TYPE(nn_f16, PF_F16)
+NN_TYPE(nn_bf16, PF_BF16)
+
+static void
+matmul_nn(float *y, size_t ldy, const float *x, size_t ldx, const void *w,
+    enum pf_dtype type, const float *bias, size_t M, size_t K, size_t N,
+    size_t n0, size_t n1)
+{
+    switch (type) {
+    case PF_F16:
+        nn_f16(y, ldy, x, ldx, w, bias, M, K, N, n0, n1);
+        break;
+    case PF_BF16:
+        nn_bf16(y, ldy, x, ldx, w, bias, M, K, N, n0, n1);
+        break;
+    default:
+        nn_f32(y, ldy, x, ldx, w, bias, M, K, N, n0, n1);
+    }
+}
+
+/* --- y = x w', w of [N, K]. */
+
+/* Sixteen elements of k, the first n of them real, further in all lanes. */
+INLINE void
+nt_step(const size_t mt, const size_t nt, vec (*acc)[NT_ONE][LV],
+    enum pf_dtype type, const float *x, size_t ldx, const void *w, size_t ldw,
+    size_t k, size_t n)
+{
+    UNROLL for (size_t h = 0; h < LV; h++) {
+        size_t from = k + h * VW, some = n < h * VW ? 0 : n - h * VW;
+        vec b[NT_ONE];
+
+        UNROLL for (size_t j = 0; j < nt; j++)
+            b[j] = vload_w(w, type, j * ldw + from, some);
+        UNROLL for (size_t m = 0; m < mt; m++) {
+            const float *xm = x + m * ldx + from;
+            vec a = some < VW ? vload_n(xm, some) : vload(xm);
+
+            UNROLL for (size_t j = 0; j < nt; j++)
+                acc[m][j][h] = vfma(a, b[j], acc[m][j][h]);
+        }
+    }
+}
+
+/*
+ * An nt_tile is mt rows by nt columns that stand dy apart, dw in w.  What lies
+ * `ahead` is fetched, unless that is 0.
+ */
+INLINE void
+nt_tile(const size_t mt, const size_t nt, enum pf_dtype type, float *y,
+    size_t ldy, size_t dy, const float *restrict x, size_t ldx,
+    const void *restrict w, size_t dw, const float *bias, size_t K,
+    size_t ahead)
+{
+    vec acc[NT_M][NT_ONE][LV];
+    size_t k = 0;
+
+    UNROLL for (size_t m = 0; m < mt; m++)
+        UNROLL for (size_t j = 0; j < nt; j++)
+            UNROLL for (size_t h = 0; h < LV; h++)
+                acc[m][j][h] = vset(0);
+    for (; k + PF_LANES <= K; k += PF_LANES) {
+        if (ahead) {
+            UNROLL for (size_t j = 0; j < nt; j++)
+                prefetch(w, type, j * dw + k + ahead);
+        }
+        nt_step(mt, nt, acc, type, x, ldx, w, dw, k, PF_LANES);
+    }
+    if (k < K)
+        nt_step(mt, nt, acc, type, x, ldx, w, dw, k, K - k);
+    UNROLL for (size_t m = 0; m < mt; m++) {
+        UNROLL for (size_t j = 0; j < nt; j += 4) {
+            float sum[4];
+
+            _mm_storeu_ps(sum, fold4(acc[m][j],
+                acc[m][j + 1 < nt ? j + 1 : j],
+                acc[m][j + 2 < nt ? j + 2 : j],
+                acc[m][j + 3 < nt ? j + 3 : j]));
+            for (size_t i = 0; i < 4 && j + i < nt; i++)
+                y[m * ldy + (j + i) * dy] = bias
+                    ? sum[i] + bias[(j + i) * dy] : sum[i];
+        }
+    }
+}
+
+/*
+ * `count` tiles side by side, each of NT_N columns (NT_ONE of one row) that
+ * stand dy apart, or of a `single` column.
+ */
+INLINE void
+nt_run(size_t mt, enum pf_dtype type, bool single, float *y, size_t ldy,
+    size_t dy, const float *x, size_t ldx, const void *w, const float *bias,
+    size_t K, size_t count, size_t ahead)
+{
+#define NT_TILES(m, n) \
+    for (size_t i = 0; i < count; i++) \
+        nt_tile(m, n, type, y + i, ldy, dy, x, ldx, \
+            element(w, type, i * K), dy * K, bias ? bias + i : NULL, K, ahead)
+#define NT_RUN(m) \
+    if (m > NT_M) \
+        break; \
+    if (single) \
+        NT_TILES(m, 1); \
+    else \
+        NT_TILES(m, m == 1 ? NT_ONE : NT_N)
+    ONE_TO_6(mt, NT_RUN)
+}
+
+#define NT_TYPE(name, type) \
+    static void \
+    name(size_t mt, bool single, float *y, size_t ldy, size_t dy, \
+        const float *x, size_t ldx, const void *w, const float *bias, \
+        size_t K, size_t count, size_t ahead) \
+    { \
+        nt_run(mt, type, single, y, ldy, dy, x, ldx, w, bias, K, count, \
+            ahead); \
+    }
+
+NT_TYPE(nt_f32, PF_F32)
+NT_TYPE(nt_f16, PF_F16)
+NT_TYPE(nt_bf16, PF_BF16)
+
+static void
+matmul_nt(float *y, size_t ldy, const float *x, size_t ldx, const void *w,
+    enum pf_dtype type, const float *bias, size_t M, size_t K, size_t N,
+    size_t n0, size_t n1)
+{
+    void (*run)(size_t, bool, float *, size_t, size_t, const float *, size_t,
+        const void *, const float *, size_t, size_t, size_t)
+        = type == PF_F16 ? nt_f16 : type == PF_BF16 ? nt_bf16 : nt_f32;
+    size_t nt = M == 1 ? NT_ONE : NT_N;
+    bool few = M <= NT_M, cold = !few && (n1 - n0) * K > NT_COLD;
+
+    (void)N;
+    for (size_t n = n0, nn; n < n1; n += nn) {
+        const void *wn = element(w, type, n * K);
+        size_t dy;
+
+        nn = few ? n1 - n : at_most(n1 - n, NT_BLOCK);
+        dy = nn / nt;
+        for (size_t m = 0, mt; m < M; m += mt) {
+            float *ym = y + m * ldy + n;
+            const float *xm = x + m * ldx;
+            size_t ahead = 0, done = dy * nt;
+
+            mt = part(M - m, NT_M);
+            if (cold && m + mt == M)
+                ahead = nn * K;
+            run(mt, false, ym, ldy, dy, xm, ldx, wn, bias ? bias + n : NULL,
+                K, dy, ahead);
+            run(mt, true, ym + done, ldy, 1, xm, ldx,
+                element(wn, type, done * K), bias ? bias + n + done : NULL,
+                K, nn - done, 0);
+        }
+    }
+}
+
+/* --- One row or vector. */
+
+INLINE vec
+vexp2(vec x)
+{
+    vec i = vround(x), f = vsub(x, i), p = vset(PF_EXP2_C5);
+
+    p = vfma(p, f, vset(PF_EXP2_C4));
+    p = vfma(p, f, vset(PF_EXP2_C3));
+    p = vfma(p, f, vset(PF_EXP2_C2));
+    p = vfma(p, f, vset(PF_EXP2_C1));
+    p = vfma(p, f, vset(1));
+    return vscale2(p, i, x);
+}
+
+static void
+exp2_each(float *y, const float *x, size_t n)
+{
+    size_t i = 0;
+
+    for (; i + VW <= n; i += VW)
+        vstore(y + i, vexp2(vload(x + i)));
+    if (i < n)
+        vstore_n(y + i, vexp2(vload_n(x + i, n - i)), n - i);
+}
+
+INLINE vec
+vgelu(vec x)
+{
+    vec x2 = vmul(x, x);
+    vec t = vfma(vmul(x2, x), vset(PF_GELU_CUBE), x);
+
+    return vdiv(x, vadd(vset(1), vexp2(vmul(t, vset(PF_GELU_EXP2)))));
+}
+
+static void
+gelu_tanh(float *x, size_t n)
+{
+    size_t i = 0;
+
+    for (; i + VW <= n; i += VW)
+        vstore(x + i, vgelu(vload(x + i)));
+    if (i < n)
+        vstore_n(x + i, vgelu(vload_n(x + i, n - i)), n - i);
+}
+
+static void
+add(float *y, const float *x, size_t n)
+{
+    size_t i = 0;
+
+    for (; i + VW <= n; i += VW)
+        vstore(y + i, vadd(vload(y + i), vload(x + i)));
+    if (i < n)
+        vstore_n(y + i, vadd(vload_n(y + i, n - i), vload_n(x + i, n - i)),
+            n - i);
+}
+
+static void
+layernorm(float *y, const float *x, const float *gain, const float *bias,
+    size_t n, float eps)
+{
+    vec s[LV], mean, r;
+
+    UNROLL for (size_t h = 0; h < LV; h++)
+        s[h] = vset(0);
+    for (size_t i = 0; i < n; i += PF_LANES)
+        UNROLL for (size_t h = 0; h < LV; h++)
+            s[h] = vadd(s[h], vload_n(x + i + h * VW,
+                n - i < h * VW ? 0 : n - i - h * VW));
+    mean = vset(fold1(s) / (float)n);
+
+    UNROLL for (size_t h = 0; h < LV; h++)
+        s[h] = vset(0);
+    for (size_t i = 0; i < n; i += PF_LANES) {
+        UNROLL for (size_t h = 0; h < LV; h++) {
+            size_t some = n - i < h * VW ? 0 : n - i - h * VW;
+            vec d = vsub(vload_n(x + i + h * VW, some), mean);
+
+            d = vblend_n(d, vset(0), some);
+            s[h] = vfma(d, d, s[h]);
+        }
+    }
+    r = vset(1 / _mm_cvtss_f32(_mm_sqrt_ss(
+        _mm_set_ss(fold1(s) / (float)n + eps))));
+
+    for (size_t i = 0; i < n; i += VW) {
+        vec d = vsub(vload_n(x + i, n - i), mean);
+
+        vstore_n(y + i, vfma(vmul(d, r), vload_n(gain + i, n - i),
+            vload_n(bias + i, n - i)), n - i);
+    }
+}
+
+/* --- Attention. */
+
+/* Up to AT_M query rows and what they carry from block to block. */
+struct tile {
+    size_t rows;
+    size_t seen[AT_M]; /* by each row */
+    float m[PF_LANES], r[PF_LANES];
+    vec l[AT_M][LV];
+};
+
+static void
+tile_start(struct tile *t, size_t rows, size_t seen, size_t step)
+{
+    t->rows = rows;
+    for (size_t i = 0; i < PF_LANES; i++)
+        t->m[i] = PF_ATTN_MAX;
+    for (size_t i = 0; i < rows; i++) {
+        t->seen[i] = seen + i * step;
+        for (size_t h = 0; h < LV; h++)
+            t->l[i][h] = vset(0);
+    }
+}
+
+/* qs: [D][rows] */
+static void
+scale_queries(float *qs, const float *q, size_t ldq, size_t rows, size_t D,
+    float c)
+{
+    for (size_t d = 0; d < D; d++)
+        for (size_t i = 0; i < rows; i++)
+            qs[d * rows + i] = q[i * ldq + d] * c;
+}
+
+/* D further dimensions of the scores of groups g .. g + ng - 1. */
+INLINE void
+scores(const size_t mt, const size_t ng, float *restrict s,
+    const float *restrict qs, const struct pf_kv_head *kv, size_t g,
+    size_t d0, size_t D, bool start)
+{
+    const float *k[AT_G];
+    vec acc[AT_M][AT_G * LV];
+
+    UNROLL for (size_t i = 0; i < ng; i++)
+        k[i] = kv->k[g + i] + kv->k_off + d0 * PF_KV_GROUP;
+    UNROLL for (size_t m = 0; m < mt; m++)
+        UNROLL for (size_t i = 0; i < ng * LV; i++)
+            acc[m][i] = start ? vset(0) : vload(s + m * PF_KV_BLOCK + i * VW);
+    for (size_t d = 0; d < D; d++) {
+        vec b[AT_G * LV];
+
+        UNROLL for (size_t i = 0; i < ng * LV; i++)
+            b[i] = vload(k[i / LV] + d * PF_KV_GROUP + i % LV * VW);
+        UNROLL for (size_t m = 0; m < mt; m++) {
+            vec a = vset(qs[d * mt + m]);
+
+            UNROLL for (size_t i = 0; i < ng * LV; i++)
+                acc[m][i] = vfma(a, b[i], acc[m][i]);
+        }
+    }
+    UNROLL for (size_t m = 0; m < mt; m++)
+        UNROLL for (size_t i = 0; i < ng * LV; i++)
+            vstore(s + m * PF_KV_BLOCK + i * VW, acc[m][i]);
+}
+
+static void
+block_scores(const struct tile *t, float *s, const float *qs,
+    const struct pf_kv_head *kv, size_t g, size_t ng, size_t d0, size_t D)
+{
+    size_t i = 0;
+
+#define SCORES(m) \
+    for (; i + AT_G <= ng; i += AT_G) \
+        scores(m, AT_G, s + i * PF_KV_GROUP, qs, kv, g + i, d0, D, d0 == 0); \
+    for (; AT_G > 1 && i < ng; i++) \
+        scores(m, 1, s + i * PF_KV_GROUP, qs, kv, g + i, d0, D, d0 == 0)
+    ONE_TO_6(t->rows, SCORES)
+}
+
+/* How many of the n keys at j0 a row sees. */
+INLINE size_t
+seen_of(size_t seen, size_t j0, size_t n)
+{
+    return seen < j0 ? 0 : at_most(seen - j0, n);
+}
+
+/* Scores become weights, in place; unseen keys get a weight of +0. */
+static void
+block_weights(struct tile *t, float *s, size_t j0, size_t n)
+{
+    vec m = vload(t->m), mn, r;
+
+    for (size_t i = 0; i < t->rows; i++) {
+        size_t some = seen_of(t->seen[i], j0, n);
+        float *si = s + i * PF_KV_BLOCK, mb;
+        vec max = vset(PF_ATTN_MAX);
+
+        for (size_t j = 0; j < n; j += VW) {
+            vec a = vload(si + j);
+
+            if (some < j + VW) {
+                a = vblend_n(a, vset(-__builtin_inff()),
+                    some < j ? 0 : some - j);
+                vstore(si + j, a);
+            }
+            max = vmax(a, max);
+        }
+        mb = vmax_all(max);
+        t->m[i] = mb > t->m[i] ? mb : t->m[i];
+    }
+    mn = vload(t->m);
+    r = vexp2(vsub(m, mn));
+    vstore(t->r, r);
+    for (size_t i = 0; i < t->rows; i++) {
+        float *si = s + i * PF_KV_BLOCK;
+        vec max = vset(t->m[i]), shrink = vset(t->r[i]);
+
+        UNROLL for (size_t h = 0; h < LV; h++) {
+            vec l = vmul(t->l[i][h], shrink);
+
+            for (size_t j = h * VW; j < n; j += PF_LANES) {
+                vec p = vexp2(vsub(vload(si + j), max));
+
+                vstore(si + j, p);
+                l = vadd(l, p);
+            }
+            t->l[i][h] = l;
+        }
+    }
+}
+
+/*
+ * nv vectors (the last of `last` columns) of the sums of weighted values, over
+ * keys `from` .. n - 1 of the block at group g.
+ */
+INLINE void
+values(const size_t mt, const size_t nv, size_t last, float *restrict out,
+    size_t ldo, const float *restrict p, const float *r,
+    const struct pf_kv_head *kv, size_t g, size_t from, size_t n, size_t off,
+    size_t Dv)
+{
+    vec acc[AT_M][AT_V];
+
+    UNROLL for (size_t m = 0; m < mt; m++)
+        UNROLL for (size_t i = 0; i < nv; i++)
+            acc[m][i] = vmul(vset(r[m]), vload_n(out + m * ldo + i * VW,
+                i + 1 < nv ? (size_t)VW : last));
+    while (from < n) {
+        const float *v = kv->v[g + from / PF_KV_GROUP] + kv->v_off + off
+            + from % PF_KV_GROUP * Dv;
+        size_t to = at_most(n, (from / PF_KV_GROUP + 1) * PF_KV_GROUP);
+
+        for (; from < to; from++, v += Dv) {
+            vec b[AT_V];
+
+            UNROLL for (size_t i = 0; i < nv; i++)
+                b[i] = i + 1 < nv ? vload(v + i * VW)
+                                  : vload_n(v + i * VW, last);
+            UNROLL for (size_t m = 0; m < mt; m++) {
+                vec a = vset(p[m * PF_KV_BLOCK + from]);
+
+                UNROLL for (size_t i = 0; i < nv; i++)
+                    acc[m][i] = vfma(a, b[i], acc[m][i]);
+            }
+        }
+    }
+    UNROLL for (size_t m = 0; m < mt; m++)
+        UNROLL for (size_t i = 0; i < nv; i++)
+            vstore_n(out + m * ldo + i * VW, acc[m][i],
+                i + 1 < nv ? (size_t)VW : last);
+}
+
+#define VALUES(m, nv) \
+    if (nv <= AT_V) \
+        values(m, nv, last, out, ldo, p, r, kv, g, from, n, off, Dv)
+#define VALUES_1(m) VALUES(m, 1)
+#define VALUES_2(m) VALUES(m, 2)
+#define VALUES_3(m) VALUES(m, 3)
+#define VALUES_4(m) VALUES(m, 4)
+
+static void
+block_values(size_t mt, float *out, size_t ldo, const float *p,
+    const float *r, const struct pf_kv_head *kv, size_t g, size_t from,
+    size_t n, size_t Dv)
+{
+    for (size_t off = 0; off < Dv; off += AT_V * VW, out += AT_V * VW) {
+        size_t columns = at_most(Dv - off, AT_V * VW);
+        size_t nv = (columns + VW - 1) / VW;
+        size_t last = columns - (nv - 1) * VW;
+
+        switch (nv) {
+        case 1: ONE_TO_6(mt, VALUES_1) break;
+        case 2: ONE_TO_6(mt, VALUES_2) break;
+        case 3: ONE_TO_6(mt, VALUES_3) break;
+        case 4: ONE_TO_6(mt, VALUES_4) break;
+        }
+    }
+}
+
+/*
+ * One tile through one block.  Its rows go together over the keys that all of
+ * them see and one by one over the few on the diagonal.
+ */
+static void
+tile_values(const struct tile *t, float *out, size_t ldo, const float *p,
+    const struct pf_kv_head *kv, size_t j0, size_t n, size_t Dv)
+{
+    const float one = 1;
+    size_t g = j0 / PF_KV_GROUP, all = seen_of(t->seen[0], j0, n);
+
+    block_values(t->rows, out, ldo, p, t->r, kv, g, 0, all, Dv);
+    for (size_t i = 1; i < t->rows; i++) {
+        size_t some = seen_of(t->seen[i], j0, n);
+
+        if (some > all)
+            block_values(1, out + i * ldo, ldo, p + i * PF_KV_BLOCK, &one,
+                kv, g, all, some, Dv);
+    }
+}
+
+/*
+ * The scores of a tile in the block at j0, of n keys (those any row sees).
+ * qs holds the scaled queries if they fit, else is filled piece by piece.
+ */
+static void
+tile_scores(const struct tile *t, float *s, float *qs, const float *q,
+    size_t ldq, const struct pf_kv_head *kv, size_t j0, size_t n, size_t D,
+    float c)
+{
+    size_t ng = (n + PF_KV_GROUP - 1) / PF_KV_GROUP;
+
+    for (size_t d = 0; d < D; d += AT_D) {
+        size_t dn = at_most(D - d, AT_D);
+
+        if (D > AT_D)
+            scale_queries(qs, q + d, ldq, t->rows, dn, c);
+        block_scores(t, s, qs, kv, j0 / PF_KV_GROUP, ng, d, dn);
+    }
+}
+
+static void
+attn_rows(float *out, size_t ldo, const float *q, size_t ldq,
+    const struct pf_kv_head *kv, size_t T, size_t D, size_t Dv, size_t seen,
+    size_t step, float c)
+{
+    struct tile tiles[AT_ROWS / AT_M];
+    float qs[AT_ROWS * AT_D], s[AT_M * PF_KV_BLOCK];
+    size_t most = seen + (T - 1) * step;
+
+    for (size_t t = 0, i = 0; t < T; t += tiles[i++].rows) {
+        tile_start(&tiles[i], part(T - t, AT_M), seen + t * step, step);
+        if (D <= AT_D)
+            scale_queries(qs + t * AT_D, q + t * ldq, ldq, tiles[i].rows, D,
+                c);
+    }
+    for (size_t t = 0; t < T; t++)
+        memset(out + t * ldo, 0, Dv * sizeof *out);
+    for (size_t j0 = 0; j0 < most; j0 += PF_KV_BLOCK) {
+        for (size_t t = 0, i = 0; t < T; t += tiles[i++].rows) {
+            size_t n = seen_of(tiles[i].seen[tiles[i].rows - 1], j0,
+                PF_KV_BLOCK);
+
+            if (n == 0)
+                continue;
+            tile_scores(&tiles[i], s, qs + t * AT_D, q + t * ldq, ldq, kv,
+                j0, n, D, c);
+            block_weights(&tiles[i], s, j0, n);
+            tile_values(&tiles[i], out + t * ldo, ldo, s, kv, j0, n, Dv);
+        }
+    }
+    for (size_t t = 0, i = 0; t < T; t += tiles[i++].rows) {
+        for (size_t row = 0; row < tiles[i].rows; row++) {
+            float *o = out + (t + row) * ldo;
+            vec sum = vset(fold1(tiles[i].l[row]));
+
+            for (size_t d = 0; d < Dv; d += VW)
+                vstore_n(o + d, vdiv(vload_n(o + d, Dv - d), sum), Dv - d);
+        }
+    }
+}
+
+static void
+attn(float *out, size_t ldo, const float *q, size_t ldq,
+    const struct pf_kv_head *kv, size_t T, size_t D, size_t Dv, size_t seen,
+    size_t step, float scale)
+{
+    float c = (float)((double)scale * PF_LOG2E);
+
+    for (size_t t = 0, rows; t < T; t += rows) {
+        rows = at_most(T - t, AT_ROWS);
+        attn_rows(out + t * ldo, ldo, q + t * ldq, ldq, kv, rows, D, Dv,
+            seen + t * step, step, c);
+    }
+}
+
+static void
+weights_rows(float *w, size_t ldw, const float *q, size_t ldq,
+    const struct pf_kv_head *kv, size_t rows, size_t D, size_t S, size_t seen,
+    size_t step, float c)
+{
+    struct tile t;
+    float qs[AT_M * AT_D], s[AT_M * PF_KV_BLOCK];
+    size_t most = seen + (rows - 1) * step;
+
+    tile_start(&t, rows, seen, step);
+    if (D <= AT_D)
+        scale_queries(qs, q, ldq, rows, D, c);
+    for (size_t j0 = 0; j0 < most; j0 += PF_KV_BLOCK) {
+        size_t n = at_most(most - j0, PF_KV_BLOCK);
+
+        tile_scores(&t, s, qs, q, ldq, kv, j0, n, D, c);
+        for (size_t i = 0; i < rows; i++)
+            memcpy(w + i * ldw + j0, s + i * PF_KV_BLOCK,
+                seen_of(t.seen[i], j0, n) * sizeof *s);
+        block_weights(&t, s, j0, n);
+    }
+    for (size_t i = 0; i < rows; i++, w += ldw) {
+        vec m = vset(t.m[i]), sum = vset(fold1(t.l[i]));
+        size_t n = t.seen[i];
+
+        for (size_t j = 0; j < n; j += VW)
+            vstore_n(w + j, vdiv(vexp2(vsub(vload_n(w + j, n - j), m)), sum),
+                n - j);
+        memset(w + n, 0, (S - n) * sizeof *w);
+    }
+}
+
+static void
+attn_weights(float *w, size_t ldw, const float *q, size_t ldq,
+    const struct pf_kv_head *kv, size_t T, size_t D, size_t S, size_t seen,
+    size_t step, float scale)
+{
+    float c = (float)((double)scale * PF_LOG2E);
+
+    for (size_t t = 0, rows; t < T; t += rows) {
+        rows = part(T - t, AT_M);
+        weights_rows(w + t * ldw, ldw, q + t * ldq, ldq, kv, rows, D, S,
+            seen + t * step, step, c);
+    }
+}
+
+const struct pf_kernels TABLE = {
+    .name = NAME,
+    .matmul_nn = matmul_nn,
+    .matmul_nt = matmul_nt,
+    .layernorm = layernorm,
+    .gelu_tanh = gelu_tanh,
+    .add = add,
+    .exp2 = exp2_each,
+    .attn = attn,
+    .attn_weights = attn_weights,
+};

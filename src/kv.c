@@ -1,0 +1,366 @@
+#include <pipeformer/kv.h>
+
+#include <stdlib.h>
+#include <string.h>
+
+#include <pipeformer/buf.h>
+#include <pipeformer/seqmap.h>
+#include <pipeformer/tensor.h>
+
+/* In front of a page's floats, in 64 bytes of their own. */
+struct page {
+    size_t refs;
+    struct page *next; /* among the free ones */
+};
+
+enum { HEAD = 64 };
+
+struct pf_kv_cache {
+    size_t layers, width;
+    size_t page_bytes; /* HEAD included */
+    size_t limit;      /* pages at most */
+    size_t pages;      /* pages in use */
+    struct page *spare;
+    size_t n_spare;
+    struct pf_seqmap map;
+    struct pf_kv *oldest, *newest;
+    struct pf_kv **busy;
+    size_t n_busy, cap_busy;
+    uint64_t dropped; /* sequences that had to go */
+};
+
+enum pf_status
+pf_kv_cache_new(struct pf_kv_cache **out, size_t layers, size_t width,
+    size_t limit, struct pf_err *err)
+{
+    struct pf_kv_cache *c = calloc(1, sizeof *c);
+    size_t bytes;
+
+    *out = NULL;
+    if (!c || !pf_mul(layers, width, &bytes)
+        || !pf_mul(bytes, 2 * PF_KV_GROUP * sizeof(float), &bytes)
+        || bytes > SIZE_MAX / 4) {
+        free(c);
+        return pf_fail_mem(err);
+    }
+    c->layers = layers;
+    c->width = width;
+    c->page_bytes = HEAD + (bytes + 63) / 64 * 64;
+    c->limit = limit / c->page_bytes;
+    *out = c;
+    return PF_OK;
+}
+
+static struct page *
+page_of(float *data)
+{
+    return (struct page *)(void *)((char *)data - HEAD);
+}
+
+static void
+release(struct pf_kv_cache *c, float *data)
+{
+    struct page *p = page_of(data);
+
+    if (--p->refs)
+        return;
+    c->pages--;
+    if (c->n_spare >= 64) {
+        free(p);
+        return;
+    }
+    p->next = c->spare;
+    c->spare = p;
+    c->n_spare++;
+}
+
+/* Keeps the first n pages. */
+static void
+truncate_pages(struct pf_kv_cache *c, struct pf_kv *kv, size_t n)
+{
+    while (kv->n_pages > n)
+        release(c, kv->pages[--kv->n_pages]);
+}
+
+static void
+unlink_kv(struct pf_kv_cache *c, struct pf_kv *kv)
+{
+    *(kv->older ? &kv->older->newer : &c->oldest) = kv->newer;
+    *(kv->newer ? &kv->newer->older : &c->newest) = kv->older;
+}
+
+static void
+link_newest(struct pf_kv_cache *c, struct pf_kv *kv)
+{
+    kv->older = c->newest;
+    kv->newer = NULL;
+    *(c->newest ? &c->newest->newer : &c->oldest) = kv;
+    c->newest = kv;
+}
+
+static void
+free_kv(struct pf_kv_cache *c, struct pf_kv *kv)
+{
+    pf_seqmap_take(&c->map, kv->key, kv->key_len);
+    unlink_kv(c, kv);
+    truncate_pages(c, kv, 0);
+    free(kv->pages);
+    free(kv->key);
+    free(kv);
+}
+
+void
+pf_kv_cache_free(struct pf_kv_cache *c)
+{
+    if (!c)
+        return;
+    while (c->oldest)
+        free_kv(c, c->oldest);
+    while (c->spare) {
+        struct page *p = c->spare;
+
+        c->spare = p->next;
+        free(p);
+    }
+    pf_seqmap_fini(&c->map, NULL);
+    free(c->busy);
+    free(c);
+}
+
+size_t
+pf_kv_bytes(const struct pf_kv_cache *c)
+{
+    return c->pages * c->page_bytes;
+}
+
+/* A page for writing: NULL with PF_AGAIN, PF_ERANGE or PF_ENOMEM in *st. */
+static float *
+new_page(struct pf_kv_cache *c, const struct pf_kv *spared,
+    enum pf_status *st, struct pf_err *err)
+{
+    struct page *p = c->spare;
+
+    while (c->pages >= c->limit) {
+        struct pf_kv *old = c->oldest;
+
+        while (old && (old->busy || old == spared))
+            old = old->newer;
+        if (!old) {
+            *st = c->n_busy ? PF_AGAIN
+                : pf_fail(err, PF_ERANGE, "the sequence needs more than the "
+                    "%zu pages of %zu bytes that the limit of the KV cache "
+                    "allows; raise --kv-mem", c->limit, c->page_bytes);
+            return NULL;
+        }
+        c->dropped++;
+        free_kv(c, old);
+        p = c->spare;
+    }
+    if (p) {
+        c->spare = p->next;
+        c->n_spare--;
+    } else if (!(p = aligned_alloc(64, c->page_bytes))) {
+        *st = pf_fail_mem(err);
+        return NULL;
+    }
+    p->refs = 1;
+    c->pages++;
+    return (float *)(void *)((char *)p + HEAD);
+}
+
+/* A sequence that is not there yet, empty. */
+static struct pf_kv *
+new_kv(struct pf_kv_cache *c, const char *key, size_t len, struct pf_err *err)
+{
+    struct pf_kv *kv = calloc(1, sizeof *kv);
+
+    if (kv)
+        kv->key = malloc(len + 1);
+    if (!kv || !kv->key) {
+        free(kv);
+        pf_fail_mem(err);
+        return NULL;
+    }
+    if (len)
+        memcpy(kv->key, key, len);
+    kv->key_len = len;
+    if (pf_seqmap_put(&c->map, key, len, kv, err)) {
+        free(kv->key);
+        free(kv);
+        return NULL;
+    }
+    link_newest(c, kv);
+    return kv;
+}
+
+/* `held` positions are there and `pos` are wanted. */
+static enum pf_status
+too_few(const struct pf_kv_cache *c, const char *what, size_t held,
+    size_t pos, struct pf_err *err)
+{
+    if (c->dropped)
+        return pf_fail(err, PF_ESTATE, "%s holds %zu positions, record starts "
+            "at %zu (%llu sequences were dropped to keep within the limit; "
+            "raise --kv-mem)", what, held, pos,
+            (unsigned long long)c->dropped);
+    return pf_fail(err, PF_ESTATE, "%s holds %zu positions, record starts at "
+        "%zu", what, held, pos);
+}
+
+/* Lets `kv` share the first `pos` positions of `from`. */
+static enum pf_status
+share(struct pf_kv_cache *c, struct pf_kv *kv, const struct pf_kv *from,
+    size_t pos, struct pf_err *err)
+{
+    size_t n = (pos + PF_KV_GROUP - 1) / PF_KV_GROUP;
+
+    if (!pf_grow(&kv->pages, &kv->cap_pages, n, sizeof *kv->pages))
+        return pf_fail_mem(err);
+    for (size_t i = 0; i < n; i++)
+        page_of(from->pages[i])->refs++;
+    truncate_pages(c, kv, 0);
+    for (size_t i = 0; i < n; i++)
+        kv->pages[i] = from->pages[i];
+    kv->n_pages = n;
+    kv->len = pos;
+    return PF_OK;
+}
+
+/* Pages for positions pos .. end-1, none of them shared. */
+static enum pf_status
+extend(struct pf_kv_cache *c, struct pf_kv *kv, size_t pos, size_t end,
+    struct pf_err *err)
+{
+    size_t keep = (pos + PF_KV_GROUP - 1) / PF_KV_GROUP;
+    size_t n = (end + PF_KV_GROUP - 1) / PF_KV_GROUP;
+    enum pf_status st = PF_OK;
+    float *copy;
+
+    if (n > c->limit)
+        return pf_fail(err, PF_ERANGE, "%zu positions take %zu bytes of KV "
+            "cache, more than its limit allows; raise --kv-mem", end,
+            n * c->page_bytes);
+    if (!pf_grow(&kv->pages, &kv->cap_pages, n, sizeof *kv->pages))
+        return pf_fail_mem(err);
+    if (kv->n_pages > keep)
+        truncate_pages(c, kv, keep);
+    if (pos % PF_KV_GROUP && page_of(kv->pages[keep - 1])->refs > 1) {
+        copy = new_page(c, kv, &st, err);
+        if (!copy)
+            return st;
+        memcpy(copy, kv->pages[keep - 1], c->page_bytes - HEAD);
+        release(c, kv->pages[keep - 1]);
+        kv->pages[keep - 1] = copy;
+    }
+    while (kv->n_pages < n) {
+        copy = new_page(c, kv, &st, err);
+        if (!copy)
+            return st;
+        kv->pages[kv->n_pages++] = copy;
+    }
+    return PF_OK;
+}
+
+enum pf_status
+pf_kv_begin(struct pf_kv_cache *c, struct pf_kv **out, const char *key,
+    size_t len, const char *fork, size_t fork_len, size_t pos, size_t T,
+    size_t tag, struct pf_err *err)
+{
+    struct pf_kv *kv = pf_seqmap_get(&c->map, key, len), *from;
+    enum pf_status st;
+
+    if (kv && kv->busy)
+        return PF_AGAIN;
+    if (!pf_grow(&c->busy, &c->cap_busy, c->n_busy + 1, sizeof *c->busy))
+        return pf_fail_mem(err);
+    if (fork) {
+        from = pf_seqmap_get(&c->map, fork, fork_len);
+        if (from && from->busy)
+            return PF_AGAIN;
+        if (!from || from->len < pos)
+            return too_few(c, "the sequence it forks", from ? from->len : 0,
+                pos, err);
+        if (pos && from->tag != tag)
+            return pf_fail(err, PF_ESTATE, "the sequence it forks went "
+                "through other layers");
+        if (!kv && !(kv = new_kv(c, key, len, err)))
+            return PF_ENOMEM;
+        if (kv != from && (st = share(c, kv, from, pos, err)))
+            return st;
+    } else if (pos > (kv ? kv->len : 0)) {
+        return too_few(c, "the sequence", kv ? kv->len : 0, pos, err);
+    } else if (pos && kv->tag != tag) {
+        return pf_fail(err, PF_ESTATE, "the sequence was begun at another "
+            "layer");
+    } else if (!kv && !(kv = new_kv(c, key, len, err))) {
+        return PF_ENOMEM;
+    }
+    unlink_kv(c, kv);
+    link_newest(c, kv);
+    st = extend(c, kv, pos, pos + T, err);
+    if (st) {
+        /* What was held is still there, up to pos. */
+        kv->len = kv->len < pos ? kv->len : pos;
+        return st;
+    }
+    kv->len = pos + T;
+    kv->tag = tag;
+    kv->busy = true;
+    c->busy[c->n_busy++] = kv;
+    *out = kv;
+    return PF_OK;
+}
+
+void
+pf_kv_idle(struct pf_kv_cache *c)
+{
+    for (size_t i = 0; i < c->n_busy; i++)
+        c->busy[i]->busy = false;
+    c->n_busy = 0;
+}
+
+enum pf_status
+pf_kv_end(struct pf_kv_cache *c, const char *key, size_t len,
+    struct pf_err *err)
+{
+    struct pf_kv *kv = pf_seqmap_get(&c->map, key, len);
+
+    (void)err;
+    if (kv && kv->busy)
+        return PF_AGAIN;
+    if (kv)
+        free_kv(c, kv);
+    return PF_OK;
+}
+
+/* Floats of one layer slot: keys, then values. */
+static size_t
+slot_floats(const struct pf_kv_cache *c)
+{
+    return 2 * c->width * PF_KV_GROUP;
+}
+
+void
+pf_kv_store(const struct pf_kv_cache *c, const struct pf_kv *kv, size_t slot,
+    size_t pos, size_t heads, const float *key, const float *value)
+{
+    float *page = kv->pages[pos / PF_KV_GROUP] + slot * slot_floats(c);
+    size_t D = c->width / heads, lane = pos % PF_KV_GROUP;
+    float *k = page + lane, *v = page + c->width * PF_KV_GROUP + lane * D;
+
+    for (size_t i = 0; i < c->width; i++)
+        k[i * PF_KV_GROUP] = key[i];
+    for (size_t h = 0; h < heads; h++)
+        memcpy(v + h * D * PF_KV_GROUP, value + h * D, D * sizeof *v);
+}
+
+struct pf_kv_head
+pf_kv_head(const struct pf_kv_cache *c, const struct pf_kv *kv, size_t slot,
+    size_t head, size_t D)
+{
+    const float *const *pages = (const float *const *)kv->pages;
+    size_t k = slot * slot_floats(c) + head * D * PF_KV_GROUP;
+
+    return (struct pf_kv_head){ pages, pages, k,
+        k + c->width * PF_KV_GROUP };
+}

@@ -1,0 +1,219 @@
+#define _GNU_SOURCE /* sched_getaffinity */
+
+#include <pipeformer/pool.h>
+
+#include <pthread.h>
+#include <sched.h>
+#include <signal.h>
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+/*
+ * A run is opened under the lock, its tasks are handed out by an atomic
+ * counter, and it is closed under the lock.  A thread takes part only if it
+ * comes while the run is open; the caller waits for those that did, not for
+ * those that still sleep: a run of few small tasks costs no more than the
+ * caller's own loop.
+ *
+ * Runs follow each other closely (one a matrix product), so both sides look
+ * for each other a few microseconds before they sleep.  No longer: the
+ * processor may be another filter's, and while one spins there it is not
+ * working (six filters share two cores).
+ */
+
+enum {
+    SPINS = 1000,
+    STACK = 1 << 20, /* kernels keep tens of KiB on it; musl gives 128 */
+};
+
+struct pf_pool {
+    size_t n_threads, n_started;
+    pthread_t *threads;
+
+    pthread_mutex_t lock;
+    pthread_cond_t opened, left;
+    bool open, quit;
+    atomic_uint run;     /* counts runs; changes under the lock */
+    atomic_size_t inside; /* threads within the run; up under the lock */
+
+    void (*task)(void *, size_t);
+    void *ctx;
+    size_t n;
+    atomic_size_t next;
+};
+
+static void
+relax(void)
+{
+#if defined(__x86_64__) || defined(__i386__)
+    __builtin_ia32_pause();
+#endif
+}
+
+static void
+work(struct pf_pool *p)
+{
+    size_t i;
+
+    while ((i = atomic_fetch_add(&p->next, 1)) < p->n)
+        p->task(p->ctx, i);
+}
+
+static void *
+thread_main(void *arg)
+{
+    struct pf_pool *p = arg;
+    unsigned seen = 0;
+
+    for (;;) {
+        for (int i = 0; i < SPINS && atomic_load(&p->run) == seen; i++)
+            relax();
+        pthread_mutex_lock(&p->lock);
+        while (!p->quit && (!p->open || atomic_load(&p->run) == seen)) {
+            seen = atomic_load(&p->run);
+            pthread_cond_wait(&p->opened, &p->lock);
+        }
+        if (p->quit)
+            break;
+        seen = atomic_load(&p->run);
+        atomic_fetch_add(&p->inside, 1);
+        pthread_mutex_unlock(&p->lock);
+
+        work(p);
+
+        pthread_mutex_lock(&p->lock);
+        if (atomic_fetch_sub(&p->inside, 1) == 1)
+            pthread_cond_signal(&p->left);
+        pthread_mutex_unlock(&p->lock);
+    }
+    pthread_mutex_unlock(&p->lock);
+    return NULL;
+}
+
+void
+pf_pool_run(struct pf_pool *p, void (*task)(void *ctx, size_t i), void *ctx,
+    size_t n)
+{
+    if (p->n_threads == 1 || n <= 1) {
+        for (size_t i = 0; i < n; i++)
+            task(ctx, i);
+        return;
+    }
+    pthread_mutex_lock(&p->lock);
+    p->task = task;
+    p->ctx = ctx;
+    p->n = n;
+    atomic_store(&p->next, 0);
+    p->open = true;
+    atomic_fetch_add(&p->run, 1);
+    pthread_cond_broadcast(&p->opened);
+    pthread_mutex_unlock(&p->lock);
+
+    work(p);
+
+    for (int i = 0; i < SPINS && atomic_load(&p->inside) > 0; i++)
+        relax();
+    pthread_mutex_lock(&p->lock);
+    p->open = false;
+    while (atomic_load(&p->inside) > 0)
+        pthread_cond_wait(&p->left, &p->lock);
+    pthread_mutex_unlock(&p->lock);
+}
+
+/* The program's signals are for its own threads. */
+static int
+start(struct pf_pool *p)
+{
+    pthread_attr_t attr;
+    sigset_t all, old;
+    int e;
+
+    e = pthread_attr_init(&attr);
+    if (e)
+        return e;
+    pthread_attr_setstacksize(&attr, STACK);
+    sigfillset(&all);
+    pthread_sigmask(SIG_SETMASK, &all, &old);
+    while (!e && p->n_started + 1 < p->n_threads) {
+        e = pthread_create(&p->threads[p->n_started], &attr, thread_main, p);
+        if (!e)
+            p->n_started++;
+    }
+    pthread_sigmask(SIG_SETMASK, &old, NULL);
+    pthread_attr_destroy(&attr);
+    return e;
+}
+
+enum pf_status
+pf_pool_new(struct pf_pool **pool, size_t threads, struct pf_err *err)
+{
+    struct pf_pool *p = calloc(1, sizeof *p);
+    int e;
+
+    *pool = NULL;
+    if (!p)
+        return pf_fail_mem(err);
+    p->n_threads = threads > 0 ? threads : 1;
+    p->threads = calloc(p->n_threads, sizeof *p->threads);
+    if (!p->threads) {
+        free(p);
+        return pf_fail_mem(err);
+    }
+    pthread_mutex_init(&p->lock, NULL);
+    pthread_cond_init(&p->opened, NULL);
+    pthread_cond_init(&p->left, NULL);
+    atomic_init(&p->run, 0);
+    atomic_init(&p->inside, 0);
+    atomic_init(&p->next, 0);
+    e = start(p);
+    if (e) {
+        pf_fail(err, PF_EIO, "cannot start %zu threads: %s", threads,
+            strerror(e));
+        pf_pool_free(p);
+        return PF_EIO;
+    }
+    *pool = p;
+    return PF_OK;
+}
+
+void
+pf_pool_free(struct pf_pool *p)
+{
+    if (!p)
+        return;
+    pthread_mutex_lock(&p->lock);
+    p->quit = true;
+    atomic_fetch_add(&p->run, 1);
+    pthread_cond_broadcast(&p->opened);
+    pthread_mutex_unlock(&p->lock);
+    for (size_t i = 0; i < p->n_started; i++)
+        pthread_join(p->threads[i], NULL);
+    pthread_cond_destroy(&p->left);
+    pthread_cond_destroy(&p->opened);
+    pthread_mutex_destroy(&p->lock);
+    free(p->threads);
+    free(p);
+}
+
+size_t
+pf_pool_threads(const struct pf_pool *p)
+{
+    return p->n_threads;
+}
+
+size_t
+pf_cpus(void)
+{
+    long n;
+#ifdef __linux__
+    cpu_set_t set;
+
+    if (sched_getaffinity(0, sizeof set, &set) == 0 && CPU_COUNT(&set) > 0)
+        return (size_t)CPU_COUNT(&set);
+#endif
+    n = sysconf(_SC_NPROCESSORS_ONLN);
+    return n > 0 ? (size_t)n : 1;
+}

@@ -1,0 +1,522 @@
+/*
+ * From bytes to records.  A frame is found first (a line, a safetensors
+ * document, a .npy file), by looking at what is there and asking for more
+ * until it is whole; then it is taken apart.  So a record may be cut into any
+ * reads, and a lying length costs only the bytes that really come.
+ *
+ * Numbers of tensors go from text to float32 without a tree between.
+ */
+#include <stdlib.h>
+#include <string.h>
+
+#include <pipeformer/json.h>
+#include <pipeformer/record.h>
+#include <pipeformer/safetensors.h>
+
+#include "record-private.h"
+
+void
+pf_reader_fini(struct pf_reader *r)
+{
+    pf_buf_fini(&r->scratch);
+    pf_buf_fini(&r->numbers);
+}
+
+/* --- NDJSON --- */
+
+/* An array on its way: its shape shows while its numbers are read. */
+struct array {
+    struct pf_buf *numbers;
+    size_t shape[PF_MAX_DIMS];
+    unsigned ndim;
+    bool known[PF_MAX_DIMS]; /* the length of that axis has been seen */
+    enum { FLOATS, INTEGERS, BOOLEANS } kind;
+};
+
+static enum pf_status
+array_number(struct pf_json *j, struct array *a, bool first,
+    struct pf_err *err)
+{
+    enum pf_status st;
+    char c = pf_json_peek(j);
+    const char *raw;
+    size_t len;
+    int64_t i;
+    float f;
+
+    if (c == 't' || c == 'f') {
+        if (first && a->kind == FLOATS)
+            a->kind = BOOLEANS;
+        if (a->kind != BOOLEANS)
+            return pf_fail(err, PF_EFORMAT, "a boolean among numbers");
+        st = pf_json_value(j, &raw, &len, err);
+        if (!st)
+            pf_buf_addc(a->numbers, c == 't');
+        return st;
+    }
+    if (a->kind == BOOLEANS)
+        return pf_fail(err, PF_EFORMAT, "a number among booleans");
+    if (a->kind == INTEGERS) {
+        st = pf_json_i64(j, &i, err);
+        if (!st)
+            pf_buf_add(a->numbers, &i, sizeof i);
+    } else {
+        st = pf_json_f32(j, &f, err);
+        if (!st)
+            pf_buf_add(a->numbers, &f, sizeof f);
+    }
+    return st;
+}
+
+/* One axis, `level` levels in; recursion ends at PF_MAX_DIMS. */
+static enum pf_status
+array_axis(struct pf_json *j, struct array *a, unsigned level,
+    struct pf_err *err)
+{
+    enum pf_status st = pf_json_open(j, '[', err);
+    bool first = true, start;
+    size_t n = 0;
+
+    if (st)
+        return st;
+    if (level == PF_MAX_DIMS)
+        return pf_fail(err, PF_ESHAPE, "more than %d dimensions",
+            PF_MAX_DIMS);
+    if (level >= a->ndim && a->known[level])
+        return pf_fail(err, PF_ESHAPE, "rows of different depth");
+    start = a->numbers->len == 0;
+    while (!(st = pf_json_next(j, ']', &first, err))) {
+        if (pf_json_peek(j) == '[') {
+            if (level + 1 == a->ndim && a->ndim)
+                return pf_fail(err, PF_ESHAPE, "an array among numbers");
+            st = array_axis(j, a, level + 1, err);
+        } else {
+            if (!a->ndim)
+                a->ndim = level + 1;
+            if (level + 1 != a->ndim)
+                return pf_fail(err, PF_ESHAPE, "a number among arrays");
+            st = array_number(j, a, start && n == 0, err);
+        }
+        if (st)
+            return st;
+        n++;
+    }
+    if (st != PF_END)
+        return st;
+    if (n == 0 && !a->ndim)
+        a->ndim = level + 1; /* an empty innermost row */
+    if (a->known[level] && a->shape[level] != n)
+        return pf_fail(err, PF_ESHAPE, "rows of %zu and of %zu entries",
+            a->shape[level], n);
+    a->known[level] = true;
+    a->shape[level] = n;
+    return PF_OK;
+}
+
+/* The numbers as a new tensor; one that stands twice shows at the end. */
+static enum pf_status
+array_store(struct pf_record *rec, const char *name, const struct array *a,
+    enum pf_dtype type, struct pf_err *err)
+{
+    const char *src = a->numbers->data;
+    struct pf_tensor *t = pf_record_new_tensor(rec);
+    size_t bytes, n;
+    enum pf_status st;
+    char *data;
+    int64_t v;
+    int32_t narrow;
+
+    st = pf_shape_size(a->shape, a->ndim, type, NULL, &bytes, err);
+    data = t && !st ? pf_arena_alloc(&rec->mem, bytes) : NULL;
+    if (!data)
+        return st ? st : pf_fail_mem(err);
+    *t = (struct pf_tensor){ .name = name, .dtype = type, .ndim = a->ndim,
+        .data = data };
+    memcpy(t->shape, a->shape, a->ndim * sizeof *a->shape);
+    if (a->kind != INTEGERS || type == PF_I64) {
+        if (bytes)
+            memcpy(data, src, bytes);
+        return PF_OK;
+    }
+    n = bytes / sizeof narrow;
+    for (size_t i = 0; i < n; i++) {
+        memcpy(&v, src + i * sizeof v, sizeof v);
+        if (v < INT32_MIN || v > INT32_MAX)
+            return pf_fail(err, PF_ERANGE, "%lld does not fit 32 bits",
+                (long long)v);
+        narrow = (int32_t)v;
+        memcpy(data + i * sizeof narrow, &narrow, sizeof narrow);
+    }
+    return PF_OK;
+}
+
+/* Reads the numbers of an array into r->numbers. */
+static enum pf_status
+array_read(struct pf_reader *r, struct array *a, struct pf_json *j,
+    enum pf_dtype type, struct pf_err *err)
+{
+    enum pf_status st;
+
+    pf_buf_clear(&r->numbers);
+    *a = (struct array){ .numbers = &r->numbers,
+        .kind = type == PF_F32 ? FLOATS : INTEGERS };
+    st = array_axis(j, a, 0, err);
+    return st ? st : pf_buf_check(&r->numbers, err);
+}
+
+static enum pf_status
+array(struct pf_reader *r, struct pf_record *rec, const char *name,
+    struct pf_json *j, enum pf_dtype type, struct pf_err *err)
+{
+    struct array a;
+    enum pf_status st = array_read(r, &a, j, type, err);
+
+    if (st)
+        return st;
+    return array_store(rec, name, &a, a.kind == BOOLEANS ? PF_BOOL : type,
+        err);
+}
+
+/* Is one of these integers beyond what float32 holds exactly? */
+static bool
+beyond_float(const struct pf_buf *numbers)
+{
+    int64_t v;
+
+    for (size_t i = 0; i < numbers->len; i += sizeof v) {
+        memcpy(&v, numbers->data + i, sizeof v);
+        if (v > 1 << 24 || v < -(1 << 24))
+            return true;
+    }
+    return false;
+}
+
+/*
+ * Tries a field that need not be a tensor; *done false, and the cursor where
+ * it was, if it is none.  Numbers of unknown names are float32 unless they are
+ * integers that would not survive that.
+ */
+static enum pf_status
+maybe_array(struct pf_reader *r, struct pf_record *rec, const char *name,
+    struct pf_json *j, bool *done, struct pf_err *err)
+{
+    struct pf_json at = *j;
+    struct array a;
+    enum pf_status st;
+
+    *done = true;
+    if (r->all_tensors && !array_read(r, &a, j, PF_I64, NULL)
+        && beyond_float(a.numbers))
+        return array_store(rec, name, &a, PF_I64, err);
+    *j = at;
+    st = array_read(r, &a, j, PF_F32, err);
+    if (!st)
+        return array_store(rec, name, &a,
+            a.kind == BOOLEANS ? PF_BOOL : PF_F32, err);
+    *j = at;
+    *done = false;
+    return st == PF_ENOMEM ? st : PF_OK;
+}
+
+static enum pf_status
+member(struct pf_reader *r, struct pf_record *rec, struct pf_json *j,
+    bool tensors, struct pf_err *err)
+{
+    const char *key = j->p, *raw, *name;
+    enum pf_dtype type;
+    struct pf_field *f;
+    enum pf_status st;
+    struct pf_err why;
+    size_t key_len, len;
+    bool done = false;
+
+    pf_buf_clear(&r->scratch);
+    st = pf_json_string(j, &r->scratch, err);
+    if (st)
+        return st;
+    for (key_len = (size_t)(j->p - key); key[key_len - 1] != '"'; key_len--)
+        ;
+    if (!pf_json_take(j, ':'))
+        return pf_fail(err, PF_EFORMAT, "JSON lacks ':' behind \"%.60s\"",
+            r->scratch.len ? r->scratch.data : "");
+    if (r->scratch.len && memchr(r->scratch.data, 0, r->scratch.len))
+        return pf_fail(err, PF_EFORMAT, "a field's name holds U+0000");
+    name = pf_arena_copy(&rec->mem, r->scratch.data, r->scratch.len);
+    if (!name)
+        return pf_fail_mem(err);
+    if (tensors && pf_tensor_name(name, &type)) {
+        st = array(r, rec, name, j, type, &why);
+        return st ? pf_fail(err, st, "%s: %.300s", name, why.msg) : PF_OK;
+    }
+    if (tensors && pf_json_peek(j) == '['
+        && (r->all_tensors || strchr(name, '.'))) {
+        st = maybe_array(r, rec, name, j, &done, err);
+        if (st || done)
+            return st;
+    }
+    st = pf_json_value(j, &raw, &len, err);
+    if (st)
+        return st;
+    f = pf_record_new_field(rec);
+    if (!f)
+        return pf_fail_mem(err);
+    f->name = name;
+    f->key = pf_arena_copy(&rec->mem, key, key_len);
+    f->key_len = key_len;
+    f->text = pf_arena_copy(&rec->mem, raw, len);
+    f->len = len;
+    return f->key && f->text ? PF_OK : pf_fail_mem(err);
+}
+
+enum pf_status
+pf_record_parse_object(struct pf_reader *r, struct pf_record *rec,
+    const char *text, size_t len, bool tensors, struct pf_err *err)
+{
+    struct pf_json j = pf_json_at(text, len);
+    enum pf_status st;
+    bool first = true;
+
+    if (pf_json_peek(&j) != '{')
+        return pf_fail(err, PF_EFORMAT, "a record is a JSON object on one "
+            "line, or safetensors; this is neither");
+    st = pf_json_open(&j, '{', err);
+    while (!st && !(st = pf_json_next(&j, '}', &first, err)))
+        st = member(r, rec, &j, tensors, err);
+    if (st != PF_END) {
+        if (tensors && j.p == j.end && st == PF_EFORMAT)
+            return pf_fail(err, st, "the line ends inside a record (one "
+                "record a line; jq writes that with -c)");
+        return st;
+    }
+    return pf_json_end(&j, err);
+}
+
+static int
+by_name(const void *a, const void *b)
+{
+    return strcmp(*(const char *const *)a, *(const char *const *)b);
+}
+
+enum pf_status
+pf_record_check_names(const struct pf_record *rec, struct pf_err *err)
+{
+    const char *few[32], **names = few;
+    size_t n = rec->n_fields + rec->n_tensors, k = 0;
+    enum pf_status st = PF_OK;
+
+    if (n > sizeof few / sizeof *few && !(names = malloc(n * sizeof *names)))
+        return pf_fail_mem(err);
+    for (size_t i = 0; i < rec->n_fields; i++)
+        names[k++] = rec->fields[i].name;
+    for (size_t i = 0; i < rec->n_tensors; i++)
+        names[k++] = rec->tensors[i].name;
+    qsort(names, n, sizeof *names, by_name);
+    for (size_t i = 1; !st && i < n; i++)
+        if (strcmp(names[i - 1], names[i]) == 0)
+            st = pf_fail(err, PF_EFORMAT, "\"%.100s\" stands twice in a "
+                "record", names[i]);
+    if (names != few)
+        free(names);
+    return st;
+}
+
+enum pf_status
+pf_record_parse(struct pf_reader *r, struct pf_record *rec, const char *line,
+    size_t len, struct pf_err *err)
+{
+    enum pf_status st = pf_record_parse_object(r, rec, line, len, true, err);
+
+    return st ? st : pf_record_check_names(rec, err);
+}
+
+/* --- Binary --- */
+
+static enum pf_status
+document(struct pf_reader *r, struct pf_record *rec, const char *p,
+    struct pf_err *err)
+{
+    struct pf_safetensors doc;
+    enum pf_status st;
+    size_t header;
+    char *data;
+
+    st = pf_safetensors_len(p, &header, err);
+    if (!st)
+        st = pf_safetensors_parse(&doc, &rec->mem, p + 8, header, err);
+    if (st)
+        return st;
+    data = pf_arena_alloc(&rec->mem, doc.data_len);
+    if (!data)
+        return pf_fail_mem(err);
+    if (doc.data_len)
+        memcpy(data, p + 8 + header, doc.data_len);
+    for (size_t i = 0; i < doc.n; i++) {
+        struct pf_tensor *t = pf_record_new_tensor(rec);
+
+        if (!t)
+            return pf_fail_mem(err);
+        *t = doc.tensors[i];
+        t->data = data + doc.offsets[i];
+    }
+    for (size_t i = 0; i < doc.n_meta; i++) {
+        const struct pf_safetensors_meta *m = &doc.meta[i];
+
+        if (strcmp(m->key, "pipeformer") == 0)
+            st = pf_record_parse_object(r, rec, m->value, m->value_len, false,
+                err);
+        else if (memchr(m->key, 0, m->key_len))
+            st = pf_fail(err, PF_EFORMAT, "a field's name holds U+0000");
+        else if (pf_record_field(rec, m->key))
+            st = pf_fail(err, PF_EFORMAT, "\"%.100s\" stands twice in a "
+                "record", m->key);
+        else
+            st = pf_record_set_string(rec, m->key, m->value, m->value_len,
+                err);
+        if (st)
+            return st;
+    }
+    return pf_record_check_names(rec, err);
+}
+
+/* --- Frames --- */
+
+enum kind { LINE, DOCUMENT, NPY, UNKNOWN };
+
+static enum kind
+kind_of(const char *p, size_t n)
+{
+    for (size_t i = 0; i < n && i < 4; i++)
+        if ((unsigned char)p[i] < 0x09)
+            return DOCUMENT;
+    if (n && p[0] == '\x93')
+        return n < 6 ? UNKNOWN : memcmp(p, "\x93NUMPY", 6) ? LINE : NPY;
+    return n < 4 && !memchr(p, '\n', n) ? UNKNOWN : LINE;
+}
+
+/* Where a whole frame stands, once it is there. */
+struct frame {
+    enum kind kind;
+    size_t len;  /* bytes of it */
+    size_t skip; /* and of its line end */
+};
+
+/*
+ * Looks for a frame in the bytes that are there: PF_OK with f->kind UNKNOWN
+ * while it is not whole.  PF_END at the end of input.
+ */
+static enum pf_status
+look(struct pf_reader *r, struct frame *f, struct pf_err *err)
+{
+    struct pf_in *in = r->in;
+    enum pf_status st;
+    const char *p, *nl;
+    size_t n, need, header;
+    enum kind kind;
+
+    f->kind = UNKNOWN;
+    /* Lines without a record in them. */
+    while (in->start < in->end && r->scanned == 0
+        && (in->data[in->start] == '\n' || in->data[in->start] == '\r'))
+        pf_in_skip(in, 1);
+    p = in->data + in->start;
+    n = in->end - in->start;
+    if (n == 0)
+        return in->eof ? PF_END : PF_OK;
+    kind = kind_of(p, n);
+    if (kind == UNKNOWN && in->eof)
+        kind = LINE;
+    if (kind == UNKNOWN)
+        return PF_OK;
+    if (kind == LINE) {
+        nl = memchr(p + r->scanned, '\n', n - r->scanned);
+        r->scanned = nl ? (size_t)(nl - p) : n;
+        if (!nl && !in->eof)
+            return PF_OK;
+        *f = (struct frame){ LINE, nl ? (size_t)(nl - p) : n, nl != NULL };
+        return PF_OK;
+    }
+    if (kind == NPY) {
+        st = pf_npy_len(p, n, &need, err);
+        if (st)
+            return st;
+    } else if (n < 8) {
+        need = 8;
+    } else {
+        st = pf_safetensors_len(p, &header, err);
+        if (st)
+            return st;
+        need = 8 + header;
+        /* r->scanned keeps the length once the header was read. */
+        if (n >= need && r->scanned == 0) {
+            struct pf_arena mem = PF_ARENA_INIT;
+            struct pf_safetensors doc;
+
+            st = pf_safetensors_parse(&doc, &mem, p + 8, header, err);
+            pf_arena_fini(&mem);
+            if (st)
+                return st;
+            if (doc.data_len > SIZE_MAX / 2)
+                return pf_fail(err, PF_ERANGE, "a record of %zu bytes",
+                    doc.data_len);
+            r->scanned = need + doc.data_len;
+        }
+        if (r->scanned)
+            need = r->scanned;
+    }
+    if (need <= n)
+        *f = (struct frame){ kind, need, 0 };
+    else if (in->eof)
+        return pf_fail(err, PF_EFORMAT, "the input ends inside a record: %zu "
+            "bytes are there, %zu or more belong to it", n, need);
+    return PF_OK;
+}
+
+enum pf_status
+pf_reader_next(struct pf_reader *r, struct pf_record *rec, bool *lost,
+    struct pf_err *err)
+{
+    struct frame f = { UNKNOWN, 0, 0 };
+    enum pf_status st;
+    const char *p;
+
+    pf_record_clear(rec);
+    if (lost)
+        *lost = true;
+    for (;;) {
+        st = look(r, &f, err);
+        if (st)
+            return st;
+        if (f.kind != UNKNOWN)
+            break;
+        st = pf_in_fill(r->in, err);
+        if (st && st != PF_END)
+            return st;
+    }
+    p = r->in->data + r->in->start;
+    if (f.kind == LINE)
+        st = pf_record_parse(r, rec, p, f.len, err);
+    else if (f.kind == NPY)
+        st = pf_npy_read(rec, r->main_name, p, f.len, err);
+    else
+        st = document(r, rec, p, err);
+    if (lost)
+        *lost = false;
+    r->scanned = 0;
+    pf_in_skip(r->in, f.len + f.skip);
+    return st;
+}
+
+bool
+pf_reader_ready(struct pf_reader *r)
+{
+    struct frame f;
+
+    for (;;) {
+        if (look(r, &f, NULL) || f.kind != UNKNOWN)
+            return true;
+        if (!pf_in_ready(r->in))
+            return false;
+        if (pf_in_fill(r->in, NULL) > PF_END)
+            return true;
+    }
+}

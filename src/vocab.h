@@ -1,0 +1,68 @@
+#ifndef PF_VOCAB_H
+#define PF_VOCAB_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <pipeformer/err.h>
+
+/*
+ * A vocabulary: ids and the bytes they stand for, both ways.  Ids may have
+ * holes; no two ids have the same bytes.
+ */
+struct pf_vocab;
+
+/* One past the largest id there may be: an id fits 24 bits. */
+enum { PF_VOCAB_MAX = 1 << 24 };
+
+/* `expect` tokens are expected; any number may come. */
+enum pf_status pf_vocab_new(struct pf_vocab **v, size_t expect,
+    struct pf_err *err);
+void pf_vocab_free(struct pf_vocab *v);
+
+/* A copy of the bytes gets this id; PF_EFORMAT if either is taken. */
+enum pf_status pf_vocab_add(struct pf_vocab *v, uint32_t id,
+    const char *bytes, size_t len, struct pf_err *err);
+
+/* Largest id + 1. */
+size_t pf_vocab_size(const struct pf_vocab *v);
+
+/* The bytes of an id, NULL where there are none; until the next add. */
+const char *pf_vocab_bytes(const struct pf_vocab *v, uint32_t id,
+    size_t *len);
+
+/* The id of these bytes. */
+bool pf_vocab_find(const struct pf_vocab *v, const char *bytes, size_t len,
+    uint32_t *id);
+
+/* Bytes that someone else holds. */
+struct pf_span {
+    const char *data;
+    size_t len;
+};
+
+/*
+ * Adds what a vocab.json of GPT-2's form has: an object from token to id, the
+ * tokens in the printable alphabet below.  Taken as they stand are tokens with
+ * a character outside it, and those listed in `literal`.
+ */
+enum pf_status pf_vocab_read_json(struct pf_vocab *v, const char *json,
+    size_t len, const struct pf_span *literal, size_t n_literal,
+    struct pf_err *err);
+
+/*
+ * GPT-2 writes each byte as one printable character: itself if it is one in
+ * Latin-1, else one of U+0100 to U+0143 (a space is U+0120).  Turns n bytes of
+ * such text back into at most n bytes at dst and says how many; SIZE_MAX if a
+ * character is none of these, or not UTF-8.  No overlap.
+ */
+size_t pf_alphabet_decode(char *dst, const char *src, size_t n);
+
+/* Bytes made fit for a message, cut off if they are long. */
+struct pf_shown {
+    char s[80];
+};
+struct pf_shown pf_show(const char *bytes, size_t len);
+
+#endif

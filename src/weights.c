@@ -1,0 +1,207 @@
+#include <pipeformer/weights.h>
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <cjson/cJSON.h>
+
+#include <pipeformer/buf.h>
+#include <pipeformer/safetensors.h>
+
+#include "config.h"
+
+struct file {
+    char *path;
+    char *map;
+    size_t bytes;
+};
+
+struct pf_weights {
+    struct pf_arena mem; /* names */
+    struct file *files;
+    size_t n_files, cap_files;
+    struct pf_tensor *tensors; /* by name */
+    size_t n, cap;
+};
+
+/* Maps one file and adds its tensors. */
+static enum pf_status
+add_file(struct pf_weights *w, const char *dir, const char *name,
+    struct pf_err *err)
+{
+    struct pf_safetensors doc;
+    struct stat s;
+    struct file *f;
+    struct pf_err why;
+    enum pf_status st;
+    size_t len = strlen(dir) + strlen(name) + 2, header;
+    int fd;
+
+    if (!pf_grow(&w->files, &w->cap_files, w->n_files + 1, sizeof *w->files))
+        return pf_fail_mem(err);
+    f = &w->files[w->n_files];
+    *f = (struct file){ .path = malloc(len) };
+    if (!f->path)
+        return pf_fail_mem(err);
+    w->n_files++;
+    snprintf(f->path, len, "%s/%s", dir, name);
+    fd = open(f->path, O_RDONLY | O_CLOEXEC);
+    if (fd < 0)
+        return pf_fail(err, PF_EMODEL, "cannot open %s: %s", f->path,
+            strerror(errno));
+    if (fstat(fd, &s) || !S_ISREG(s.st_mode) || s.st_size < 10) {
+        close(fd);
+        return pf_fail(err, PF_EMODEL, "%s is no safetensors file", f->path);
+    }
+    f->bytes = (size_t)s.st_size;
+    f->map = mmap(NULL, f->bytes, PROT_READ, MAP_SHARED, fd, 0);
+    close(fd);
+    if (f->map == MAP_FAILED) {
+        f->map = NULL;
+        return pf_fail(err, PF_EIO, "cannot map %s: %s", f->path,
+            strerror(errno));
+    }
+    st = pf_safetensors_len(f->map, &header, &why);
+    if (!st && header > f->bytes - 8)
+        st = pf_fail(&why, PF_EFORMAT, "the file ends inside its header");
+    if (!st)
+        st = pf_safetensors_parse(&doc, &w->mem, f->map + 8, header, &why);
+    if (!st && doc.data_len != f->bytes - 8 - header)
+        st = pf_fail(&why, PF_EFORMAT, "%zu bytes of data where the header "
+            "says %zu", f->bytes - 8 - header, doc.data_len);
+    if (st)
+        return pf_fail(err, PF_EMODEL, "%s: %.250s", f->path, why.msg);
+    if (!pf_grow(&w->tensors, &w->cap, w->n + doc.n, sizeof *w->tensors))
+        return pf_fail_mem(err);
+    for (size_t i = 0; i < doc.n; i++) {
+        w->tensors[w->n] = doc.tensors[i];
+        w->tensors[w->n++].data = f->map + 8 + header + doc.offsets[i];
+    }
+    return PF_OK;
+}
+
+static int
+by_string(const void *a, const void *b)
+{
+    return strcmp(*(char *const *)a, *(char *const *)b);
+}
+
+/* All files that the values of "weight_map" name, each once. */
+static enum pf_status
+add_index(struct pf_weights *w, const char *dir, const char *index,
+    struct pf_err *err)
+{
+    cJSON *doc, *map, *item;
+    enum pf_status st = pf_config_read(&doc, index, err);
+    const char **names = NULL;
+    size_t n = 0, cap = 0;
+
+    if (st)
+        return st;
+    map = cJSON_GetObjectItemCaseSensitive(doc, "weight_map");
+    if (!cJSON_IsObject(map))
+        st = pf_fail(err, PF_EMODEL, "%s: no weight_map", index);
+    for (item = st ? NULL : map->child; item && !st; item = item->next) {
+        if (!cJSON_IsString(item) || strchr(item->valuestring, '/'))
+            st = pf_fail(err, PF_EMODEL, "%s: \"%.60s\" names no file beside "
+                "it", index, item->string);
+        else if (!pf_grow(&names, &cap, n + 1, sizeof *names))
+            st = pf_fail_mem(err);
+        else
+            names[n++] = item->valuestring;
+    }
+    if (n)
+        qsort(names, n, sizeof *names, by_string);
+    for (size_t i = 0; i < n && !st; i++)
+        if (i == 0 || strcmp(names[i], names[i - 1]) != 0)
+            st = add_file(w, dir, names[i], err);
+    free(names);
+    cJSON_Delete(doc);
+    return st;
+}
+
+static int
+by_name(const void *a, const void *b)
+{
+    return strcmp(((const struct pf_tensor *)a)->name,
+        ((const struct pf_tensor *)b)->name);
+}
+
+enum pf_status
+pf_weights_open(struct pf_weights **out, const char *dir, struct pf_err *err)
+{
+    struct pf_weights *w = calloc(1, sizeof *w);
+    struct pf_buf index = PF_BUF_INIT;
+    enum pf_status st;
+
+    *out = NULL;
+    if (!w)
+        return pf_fail_mem(err);
+    pf_buf_printf(&index, "%s/model.safetensors.index.json", dir);
+    pf_buf_addc(&index, '\0');
+    st = pf_buf_check(&index, err);
+    if (!st)
+        st = access(index.data, R_OK) == 0 ? add_index(w, dir, index.data, err)
+            : add_file(w, dir, "model.safetensors", err);
+    pf_buf_fini(&index);
+    if (!st && w->n) {
+        qsort(w->tensors, w->n, sizeof *w->tensors, by_name);
+        for (size_t i = 1; i < w->n && !st; i++)
+            if (by_name(&w->tensors[i - 1], &w->tensors[i]) == 0)
+                st = pf_fail(err, PF_EMODEL, "%s: tensor %.100s is in two "
+                    "files", dir, w->tensors[i].name);
+    }
+    if (st) {
+        pf_weights_free(w);
+        return st;
+    }
+    *out = w;
+    return PF_OK;
+}
+
+void
+pf_weights_free(struct pf_weights *w)
+{
+    if (!w)
+        return;
+    for (size_t i = 0; i < w->n_files; i++) {
+        if (w->files[i].map)
+            munmap(w->files[i].map, w->files[i].bytes);
+        free(w->files[i].path);
+    }
+    free(w->files);
+    free(w->tensors);
+    pf_arena_fini(&w->mem);
+    free(w);
+}
+
+const struct pf_tensor *
+pf_weights_find(const struct pf_weights *w, const char *name)
+{
+    struct pf_tensor key = { .name = name };
+
+    if (!w->n)
+        return NULL;
+    return bsearch(&key, w->tensors, w->n, sizeof *w->tensors, by_name);
+}
+
+const struct pf_tensor *
+pf_weights_at(const struct pf_weights *w, size_t i)
+{
+    return i < w->n ? &w->tensors[i] : NULL;
+}
+
+const char *
+pf_weights_file(const struct pf_weights *w, size_t i, size_t *bytes)
+{
+    if (i >= w->n_files)
+        return NULL;
+    *bytes = w->files[i].bytes;
+    return w->files[i].path;
+}

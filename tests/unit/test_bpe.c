@@ -1,0 +1,174 @@
+/*
+ * Merging against the plain form of the rule: look at all pairs, join the
+ * leftmost of the lowest rank, begin again.  Over random tables of merges,
+ * whose ranks need not follow what they are made of, and at every length
+ * around the border between the short way and the long one.
+ */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "../../src/bpe.h"
+
+static uint64_t seed = 1;
+
+static uint32_t
+draw(uint32_t n)
+{
+    seed = seed * 6364136223846793005 + 1442695040888963407;
+    return (uint32_t)(seed >> 33) % n;
+}
+
+static size_t
+plain(const struct pf_bpe *b, uint32_t *ids, size_t n)
+{
+    uint32_t rank, least, to, id = 0;
+    size_t at = 0;
+
+    for (;;) {
+        least = PF_BPE_NONE;
+        for (size_t i = 0; i + 1 < n; i++) {
+            rank = pf_bpe_find(b, ids[i], ids[i + 1], &to);
+            if (rank < least) {
+                least = rank;
+                at = i;
+                id = to;
+            }
+        }
+        if (least == PF_BPE_NONE)
+            return n;
+        ids[at] = id;
+        memmove(ids + at + 1, ids + at + 2, (n - at - 2) * sizeof *ids);
+        n--;
+    }
+}
+
+/* As a vocabulary gives it: a result is named after its two parts. */
+static struct pf_bpe *
+random_merges(uint32_t letters, uint32_t merges)
+{
+    struct pf_bpe *b;
+    uint32_t left, right, to;
+
+    assert_int_equal(pf_bpe_new(&b, draw(100), NULL), PF_OK);
+    for (uint32_t i = 0; i < merges; i++) {
+        left = draw(letters + i);
+        right = draw(letters + i);
+        if (pf_bpe_find(b, left, right, &to) == PF_BPE_NONE)
+            assert_int_equal(pf_bpe_add(b, left, right, draw(2) ? i
+                : 1000 + draw(1000) * 1000 + i, letters + i, NULL), PF_OK);
+    }
+    return b;
+}
+
+static void
+test_random(void **state)
+{
+    struct pf_bpe_work work = PF_BPE_WORK_INIT;
+    uint32_t *ids, *want;
+    size_t n, n_want, len;
+
+    (void)state;
+    for (int t = 0; t < 1500; t++) {
+        uint32_t letters = 1 + draw(4);
+        struct pf_bpe *b = random_merges(letters, 1 + draw(60));
+
+        for (int k = 0; k < 20; k++) {
+            len = k < 10 ? 1 + draw(12) : k < 19 ? 40 + draw(20) : 300;
+            ids = malloc(len * sizeof *ids);
+            want = malloc(len * sizeof *want);
+            assert_true(ids && want);
+            for (size_t i = 0; i < len; i++)
+                ids[i] = want[i] = draw(letters);
+            n = len;
+            n_want = plain(b, want, len);
+            assert_int_equal(pf_bpe_merge(b, &work, ids, &n, NULL), PF_OK);
+            assert_int_equal(n, n_want);
+            assert_memory_equal(ids, want, n * sizeof *ids);
+            free(ids);
+            free(want);
+        }
+        pf_bpe_free(b);
+    }
+    pf_bpe_work_fini(&work);
+}
+
+/* a*2 -> A, A*2 -> B, ...: 2^k letters are one symbol, whatever the length. */
+static void
+test_doubling(void **state)
+{
+    enum { N = 1 << 20 };
+    struct pf_bpe_work work = PF_BPE_WORK_INIT;
+    uint32_t *ids = malloc(N * sizeof *ids);
+    struct pf_bpe *b;
+    size_t n;
+
+    (void)state;
+    assert_non_null(ids);
+    assert_int_equal(pf_bpe_new(&b, 0, NULL), PF_OK);
+    for (uint32_t i = 0; i < 20; i++)
+        assert_int_equal(pf_bpe_add(b, i, i, i, i + 1, NULL), PF_OK);
+    for (size_t len = 0; len <= N; len = len < 200 ? len + 1 : len * 3 + 1) {
+        memset(ids, 0, len * sizeof *ids);
+        n = len;
+        assert_int_equal(pf_bpe_merge(b, &work, ids, &n, NULL), PF_OK);
+        for (uint32_t bit = 20, k = 0; bit-- > 0;) {
+            if (len >> bit & 1) {
+                assert_true(k < n);
+                assert_int_equal(ids[k++], bit);
+            }
+        }
+        assert_int_equal(n, (size_t)__builtin_popcountll(len));
+    }
+    memset(ids, 0, N * sizeof *ids);
+    n = N;
+    assert_int_equal(pf_bpe_merge(b, &work, ids, &n, NULL), PF_OK);
+    assert_int_equal(n, 1);
+    assert_int_equal(ids[0], 20);
+    pf_bpe_free(b);
+    pf_bpe_work_fini(&work);
+    free(ids);
+}
+
+static void
+test_table(void **state)
+{
+    struct pf_bpe *b;
+    struct pf_err err;
+    uint32_t to;
+
+    (void)state;
+    assert_int_equal(pf_bpe_new(&b, 0, NULL), PF_OK);
+    for (uint32_t i = 0; i < 5000; i++)
+        assert_int_equal(pf_bpe_add(b, i * 7, i * i % 4099, i, i + 9, NULL),
+            PF_OK);
+    for (uint32_t i = 0; i < 5000; i++) {
+        assert_int_equal(pf_bpe_find(b, i * 7, i * i % 4099, &to), i);
+        assert_int_equal(to, i + 9);
+        assert_int_equal(pf_bpe_find(b, i * 7 + 1, i * i % 4099, &to),
+            PF_BPE_NONE);
+    }
+    assert_int_equal(pf_bpe_add(b, 7, 1, 60000, 3, NULL), PF_OK);
+    assert_int_equal(pf_bpe_find(b, 7, 1, &to), 60000);
+    assert_int_equal(to, 3);
+    assert_int_equal(pf_bpe_add(b, 0, 1, 1 << 24, 3, &err), PF_ERANGE);
+    pf_bpe_free(b);
+    pf_bpe_free(NULL);
+}
+
+int
+main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_table),
+        cmocka_unit_test(test_random),
+        cmocka_unit_test(test_doubling),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,122 @@
+#include <stdarg.h>
+#include <stddef.h>
+#include <setjmp.h>
+#include <stdint.h>
+#include <cmocka.h>
+
+#include <string.h>
+
+#include <pipeformer/pool.h>
+
+enum { MOST = 1000 };
+
+/* Written by tasks without atomics: a task run twice at once is a race. */
+struct counts {
+    unsigned times[MOST];
+    size_t spent;
+};
+
+static void
+count(void *ctx, size_t i)
+{
+    struct counts *c = ctx;
+    volatile size_t x = 0;
+
+    c->times[i]++;
+    for (size_t j = 0; j < c->spent * (i % 7); j++)
+        x += j;
+}
+
+static void
+check_run(struct pf_pool *pool, struct counts *c, size_t n, size_t spent)
+{
+    memset(c, 0, sizeof *c);
+    c->spent = spent;
+    pf_pool_run(pool, count, c, n);
+    for (size_t i = 0; i < MOST; i++)
+        assert_int_equal(c->times[i], i < n);
+}
+
+static void
+test_once_each(void **ctx)
+{
+    static struct counts c;
+
+    (void)ctx;
+    for (size_t threads = 1; threads <= 4; threads++) {
+        struct pf_pool *pool;
+
+        assert_int_equal(pf_pool_new(&pool, threads, NULL), PF_OK);
+        assert_int_equal(pf_pool_threads(pool), threads);
+        for (size_t n = 0; n < 20; n++)
+            check_run(pool, &c, n, 1000);
+        check_run(pool, &c, MOST, 0);
+        check_run(pool, &c, MOST, 500);
+        for (size_t i = 0; i < 300; i++)
+            check_run(pool, &c, i % 9, i % 2);
+        pf_pool_free(pool);
+    }
+}
+
+/* Each run sees what the run before it wrote. */
+static void
+prefix(void *ctx, size_t i)
+{
+    uint64_t (*rows)[8] = ctx;
+    uint64_t sum = 0;
+
+    for (size_t j = 0; j < 8; j++)
+        sum = sum * 31 + rows[0][j];
+    rows[1][i] = sum + i;
+}
+
+static void
+test_in_order(void **ctx)
+{
+    static uint64_t one[2001][8], many[2001][8];
+    struct pf_pool *pool;
+
+    (void)ctx;
+    assert_int_equal(pf_pool_new(&pool, 3, NULL), PF_OK);
+    for (size_t i = 0; i < 2000; i++) {
+        for (size_t j = 0; j < 8; j++)
+            prefix(&one[i], j);
+        pf_pool_run(pool, prefix, &many[i], 8);
+    }
+    pf_pool_free(pool);
+    assert_memory_equal(one, many, sizeof one);
+}
+
+static void
+test_start_and_stop(void **ctx)
+{
+    struct pf_pool *pool;
+
+    (void)ctx;
+    for (size_t i = 0; i < 50; i++) {
+        assert_int_equal(pf_pool_new(&pool, 1 + i % 4, NULL), PF_OK);
+        pf_pool_free(pool);
+    }
+    pf_pool_free(NULL);
+}
+
+static void
+test_cpus(void **ctx)
+{
+    (void)ctx;
+    assert_true(pf_cpus() >= 1);
+    assert_int_equal(pf_cpus(), pf_cpus());
+}
+
+int
+main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_once_each),
+        cmocka_unit_test(test_in_order),
+        cmocka_unit_test(test_start_and_stop),
+        cmocka_unit_test(test_cpus),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
