@@ -8,37 +8,73 @@
 
 enum { DOCUMENT_MAX = 64 << 20 };
 
+/*
+ * Two members of one name?  cJSON_GetObjectItemCaseSensitive finds the first;
+ * the lists are short, but a hostile one is not: its names are sorted.
+ */
+static int
+by_string(const void *a, const void *b)
+{
+    return strcmp(*(char *const *)a, *(char *const *)b);
+}
+
+static enum pf_status
+check_names(const cJSON *doc, struct pf_err *err)
+{
+    size_t n = (size_t)cJSON_GetArraySize(doc), k = 0;
+    const char **names = malloc((n + 1) * sizeof *names);
+    enum pf_status st = PF_OK;
+
+    if (!names)
+        return pf_fail_mem(err);
+    for (const cJSON *m = doc->child; m; m = m->next)
+        names[k++] = m->string;
+    qsort(names, n, sizeof *names, by_string);
+    for (size_t i = 1; i < n && !st; i++)
+        if (strcmp(names[i - 1], names[i]) == 0)
+            st = pf_fail(err, PF_EMODEL, "\"%.60s\" stands twice", names[i]);
+    free(names);
+    return st;
+}
+
 enum pf_status
-pf_config_read(cJSON **doc, const char *path, struct pf_err *err)
+pf_config_text(cJSON **doc, const char *text, size_t len, struct pf_err *err)
 {
     const char *end = NULL;
     enum pf_status st;
+
+    *doc = NULL;
+    if (memchr(text, 0, len))
+        return pf_fail(err, PF_EMODEL, "holds a byte 0");
+    if (strstr(text, "\\u0000"))
+        return pf_fail(err, PF_EMODEL, "holds U+0000");
+    *doc = cJSON_ParseWithLengthOpts(text, len + 1, &end, 1);
+    if (!*doc)
+        return pf_fail(err, PF_EMODEL, "is no JSON from byte %zu on",
+            end ? (size_t)(end - text) : 0);
+    st = cJSON_IsObject(*doc) ? check_names(*doc, err)
+        : pf_fail(err, PF_EMODEL, "is no JSON object");
+    if (st) {
+        cJSON_Delete(*doc);
+        *doc = NULL;
+    }
+    return st;
+}
+
+enum pf_status
+pf_config_read(cJSON **doc, const char *path, struct pf_err *err)
+{
+    enum pf_status st;
+    struct pf_err why;
     char *text;
     size_t len;
 
     st = pf_read_file(path, DOCUMENT_MAX, &text, &len, err);
     if (st)
         return st;
-    *doc = NULL;
-    if (memchr(text, 0, len))
-        st = pf_fail(err, PF_EMODEL, "%s: holds a byte 0", path);
-    else if (strstr(text, "\\u0000"))
-        st = pf_fail(err, PF_EMODEL, "%s: holds U+0000", path);
-    else if (!(*doc = cJSON_ParseWithLengthOpts(text, len + 1, &end, 1)))
-        st = pf_fail(err, PF_EMODEL, "%s: no JSON from byte %zu on", path,
-            end ? (size_t)(end - text) : 0);
-    else if (!cJSON_IsObject(*doc))
-        st = pf_fail(err, PF_EMODEL, "%s: no JSON object", path);
+    st = pf_config_text(doc, text, len, &why);
     free(text);
-    for (cJSON *a = st ? NULL : (*doc)->child; a && !st; a = a->next)
-        if (cJSON_GetObjectItemCaseSensitive(*doc, a->string) != a)
-            st = pf_fail(err, PF_EMODEL, "%s: \"%.60s\" stands twice", path,
-                a->string);
-    if (st) {
-        cJSON_Delete(*doc);
-        *doc = NULL;
-    }
-    return st;
+    return st ? pf_fail(err, st, "%.280s: %.100s", path, why.msg) : PF_OK;
 }
 
 /* The member, or NULL where it is absent or null. */
@@ -61,7 +97,7 @@ pf_config_size(const cJSON *doc, const char *name, size_t absent, size_t max,
         return PF_OK;
     if (!cJSON_IsNumber(m) || m->valuedouble != floor(m->valuedouble)
         || m->valuedouble < 1 || m->valuedouble > (double)max)
-        return pf_fail(err, PF_EMODEL, "config.json: %s is no whole number "
+        return pf_fail(err, PF_EMODEL, "%s is no whole number "
             "from 1 to %zu", name, max);
     *v = (size_t)m->valuedouble;
     return PF_OK;
@@ -77,7 +113,7 @@ pf_config_num(const cJSON *doc, const char *name, double absent, double *v,
     if (!m)
         return PF_OK;
     if (!cJSON_IsNumber(m))
-        return pf_fail(err, PF_EMODEL, "config.json: %s is no number", name);
+        return pf_fail(err, PF_EMODEL, "%s is no number", name);
     *v = m->valuedouble;
     return PF_OK;
 }
@@ -92,7 +128,7 @@ pf_config_bool(const cJSON *doc, const char *name, bool absent, bool *v,
     if (!m)
         return PF_OK;
     if (!cJSON_IsBool(m))
-        return pf_fail(err, PF_EMODEL, "config.json: %s is neither true nor "
+        return pf_fail(err, PF_EMODEL, "%s is neither true nor "
             "false", name);
     *v = cJSON_IsTrue(m);
     return PF_OK;
@@ -121,7 +157,7 @@ activation(struct pf_config *c, const cJSON *doc, struct pf_err *err)
     const char *name = "gelu_new"; /* HuggingFace's default */
 
     if (m && !cJSON_IsString(m))
-        return pf_fail(err, PF_EMODEL, "config.json: activation_function is "
+        return pf_fail(err, PF_EMODEL, "activation_function is "
             "no string");
     if (m)
         name = m->valuestring;
@@ -131,7 +167,7 @@ activation(struct pf_config *c, const cJSON *doc, struct pf_err *err)
             c->act_name = acts[i].name;
             return PF_OK;
         }
-    return pf_fail(err, PF_EMODEL, "config.json: activation_function "
+    return pf_fail(err, PF_EMODEL, "activation_function "
         "\"%.60s\" is not supported", name);
 }
 
@@ -147,7 +183,7 @@ end_ids(struct pf_config *c, const cJSON *doc, struct pf_err *err)
             || id->valuedouble != floor(id->valuedouble)
             || id->valuedouble > INT32_MAX
             || c->n_eos == sizeof c->eos / sizeof *c->eos)
-            return pf_fail(err, PF_EMODEL, "config.json: eos_token_id is "
+            return pf_fail(err, PF_EMODEL, "eos_token_id is "
                 "neither an id nor a short list of ids");
         c->eos[c->n_eos++] = (uint32_t)id->valuedouble;
     }
@@ -184,13 +220,13 @@ gpt2(struct pf_config *c, const cJSON *doc, struct pf_err *err)
         || (st = activation(c, doc, err)) || (st = end_ids(c, doc, err)))
         return st;
     if (c->width % c->heads)
-        return pf_fail(err, PF_EMODEL, "config.json: n_embd %zu is not a "
+        return pf_fail(err, PF_EMODEL, "n_embd %zu is not a "
             "multiple of n_head %zu", c->width, c->heads);
     if (!(eps >= 0 && eps <= 1))
-        return pf_fail(err, PF_EMODEL, "config.json: layer_norm_epsilon is "
+        return pf_fail(err, PF_EMODEL, "layer_norm_epsilon is "
             "not within 0 and 1");
     if (cross)
-        return pf_fail(err, PF_EMODEL, "config.json: add_cross_attention is "
+        return pf_fail(err, PF_EMODEL, "add_cross_attention is "
             "not supported");
     c->head_dim = c->width / c->heads;
     c->eps = (float)eps;
@@ -198,35 +234,39 @@ gpt2(struct pf_config *c, const cJSON *doc, struct pf_err *err)
 }
 
 enum pf_status
+pf_config_parse(struct pf_config *c, const cJSON *doc, struct pf_err *err)
+{
+    const cJSON *type = member(doc, "model_type");
+
+    memset(c, 0, sizeof *c);
+    if (!cJSON_IsString(type))
+        return pf_fail(err, PF_EMODEL, "no model_type");
+    if (strcmp(type->valuestring, "gpt2") != 0)
+        return pf_fail(err, PF_EMODEL, "the architecture \"%.60s\" is not "
+            "supported (gpt2 is)", type->valuestring);
+    c->type = "gpt2";
+    return gpt2(c, doc, err);
+}
+
+enum pf_status
 pf_config_open(struct pf_config *c, const char *dir, struct pf_err *err)
 {
     struct pf_buf path = PF_BUF_INIT;
     enum pf_status st;
-    const cJSON *type;
     struct pf_err why;
     cJSON *doc = NULL;
 
-    memset(c, 0, sizeof *c);
     pf_buf_printf(&path, "%s/config.json", dir);
     pf_buf_addc(&path, '\0');
     st = pf_buf_check(&path, err);
     if (!st)
         st = pf_config_read(&doc, path.data, err);
-    pf_buf_fini(&path);
-    if (st)
-        return st;
-    type = member(doc, "model_type");
-    if (!cJSON_IsString(type))
-        st = pf_fail(err, PF_EMODEL, "%s/config.json: no model_type", dir);
-    else if (strcmp(type->valuestring, "gpt2") != 0)
-        st = pf_fail(err, PF_EMODEL, "%s/config.json: the architecture "
-            "\"%.60s\" is not supported (gpt2 is)", dir, type->valuestring);
-    else {
-        c->type = "gpt2";
-        st = gpt2(c, doc, &why);
+    if (!st) {
+        st = pf_config_parse(c, doc, &why);
         if (st)
-            pf_fail(err, st, "%s/%.300s", dir, why.msg);
+            pf_fail(err, st, "%.200s: %.180s", path.data, why.msg);
     }
     cJSON_Delete(doc);
+    pf_buf_fini(&path);
     return st;
 }

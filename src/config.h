@@ -13,6 +13,14 @@
 enum pf_status pf_config_read(cJSON **doc, const char *path,
     struct pf_err *err);
 
+/* The same of a text in memory, with a NUL behind its `len` bytes. */
+enum pf_status pf_config_text(cJSON **doc, const char *text, size_t len,
+    struct pf_err *err);
+
+/* What config.json says, checked. */
+enum pf_status pf_config_parse(struct pf_config *config, const cJSON *doc,
+    struct pf_err *err);
+
 /*
  * Typed looks at a member of an object; absent and null give the default.
  * A value of another kind, or out of range, is PF_EMODEL and named.

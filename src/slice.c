@@ -13,18 +13,24 @@ struct range {
     bool index; /* the axis goes */
 };
 
+/* Longer axes do not fit memory, so no sum below overflows. */
+#define AXIS_MAX ((long long)1 << 60)
+
+/* A number at *p; false, and *p where it was, if there is none. */
 static bool
 number(const char **p, long long *v)
 {
     char *end;
+    long long n;
 
     if (**p != '-' && (**p < '0' || **p > '9'))
         return false;
     errno = 0;
-    *v = strtoll(*p, &end, 10);
-    if (end == *p || errno)
+    n = strtoll(*p, &end, 10);
+    if (end == *p || errno || n > AXIS_MAX || n < -AXIS_MAX)
         return false;
     *p = end;
+    *v = n;
     return true;
 }
 
@@ -70,8 +76,6 @@ parse(const char **p, long long size, struct range *r, struct pf_err *err)
         start = clip(start < 0 ? start + size : start, -1, size - 1);
         stop = has_stop ? clip(stop < 0 ? stop + size : stop, -1, size - 1)
             : -1;
-        if (step < -size - 1)
-            step = -size - 1;
         v = start > stop ? (start - stop - 1) / -step + 1 : 0;
     }
     *r = (struct range){ start, step, (size_t)v, false };

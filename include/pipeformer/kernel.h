@@ -18,7 +18,7 @@
  *
  * Float arrays are row-major, with a stride in elements where one is given,
  * aligned as floats are.  Weights may be F32, F16 or BF16 (widened, which is
- * exact), aligned to their own size.
+ * exact), aligned to their own size.  Work space is the stack, up to 128 KiB.
  */
 
 /*

@@ -294,6 +294,33 @@ test_product_nonfinite(void **ctx)
     }
 }
 
+/* Sums start from +0, and every product of these is -0. */
+static void
+test_product_zeros(void **ctx)
+{
+    const struct pf_kernels *t;
+    float x[40 * 48], w[48 * 50], y[40 * 50];
+
+    (void)ctx;
+    for (size_t i = 0; i < sizeof x / sizeof *x; i++)
+        x[i] = -0.0f;
+    for (size_t i = 0; i < sizeof w / sizeof *w; i++)
+        w[i] = 1;
+    for (size_t i = 0; (t = pf_kernels_list(i)); i++) {
+        for (size_t M = 1; M <= 40; M += M < 9 ? 1 : 31) {
+            for (size_t K = 0; K <= 48; K += 12) {
+                for (int nt = 0; nt < 2; nt++) {
+                    memset(y, 0xff, sizeof y);
+                    product(t, nt)(y, 50, x, K, w, PF_F32, NULL, M, K, 50, 0,
+                        50);
+                    for (size_t j = 0; j < M * 50; j++)
+                        assert_true(y[j] == 0 && !signbit(y[j]));
+                }
+            }
+        }
+    }
+}
+
 static void
 test_product_value(void **ctx)
 {
@@ -728,6 +755,7 @@ main(void)
         cmocka_unit_test(test_product_depth),
         cmocka_unit_test(test_product_width),
         cmocka_unit_test(test_product_nonfinite),
+        cmocka_unit_test(test_product_zeros),
         cmocka_unit_test(test_product_value),
         cmocka_unit_test(test_layernorm),
         cmocka_unit_test(test_exp2),
