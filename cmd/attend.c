@@ -84,6 +84,36 @@ first_layer(const struct attend *a, const struct pf_record *rec, size_t *from,
     return PF_OK;
 }
 
+/* Weights of an earlier attend must be of the shape that these will have. */
+static enum pf_status
+check_attn(const struct attend *a, struct pf_record *rec, const struct job *j,
+    struct pf_err *err)
+{
+    const size_t shape[3] = { a->n_heads, j->T, j->pos + j->T };
+    const struct pf_field *layers = pf_record_field(rec, "layers");
+    const struct pf_tensor *old;
+    const float *v;
+    enum pf_status st = pf_record_f32(rec, "attn", &old, &v, err);
+    char was[128];
+
+    if (st)
+        return st;
+    if (!old) {
+        pf_record_drop(rec, "layers");
+        return PF_OK;
+    }
+    if (old->ndim != 4
+        || memcmp(old->shape + 1, shape, sizeof shape) != 0)
+        return pf_fail(err, PF_ESHAPE, "attn: has the shape %s; to add to it, "
+            "it must be [L, %zu, %zu, %zu]",
+            pf_shape_format(was, sizeof was, old->shape, old->ndim), shape[0],
+            shape[1], shape[2]);
+    if (!layers || layers->len < 2 || layers->text[layers->len - 1] != ']')
+        return pf_fail(err, PF_EFORMAT, "layers: does not say which layers "
+            "attn holds");
+    return PF_OK;
+}
+
 static enum pf_status
 check(void *ctx, struct cli_item *item, struct pf_err *err)
 {
@@ -102,7 +132,8 @@ check(void *ctx, struct cli_item *item, struct pf_err *err)
         || (st = pf_record_pos(rec, &j.pos, err))
         || (st = pf_record_seq(rec, "seq", &a->key, err))
         || (st = pf_record_seq(rec, "fork", &a->fork, err))
-        || (st = first_layer(a, rec, &j.from, err)))
+        || (st = first_layer(a, rec, &j.from, err))
+        || (a->attn && (st = check_attn(a, rec, &j, err))))
         return st;
     j.hidden = (float *)hidden;
     if (!pf_grow(&a->jobs, &a->cap_jobs, a->n_jobs + 1, sizeof *a->jobs))
@@ -135,7 +166,7 @@ mark(void *ctx, const struct pf_record *rec, struct pf_err *err)
     return st ? st : pf_kv_end(a->cache, a->key.data, a->key.len, err);
 }
 
-/* "[0,1,2]" of n numbers. */
+/* "[0,1,2]" of n numbers; `before`, if not empty, is a list without its end. */
 static enum pf_status
 set_list(struct pf_record *rec, const char *name, const char *before,
     size_t before_len, const size_t *list, size_t n, struct pf_err *err)
@@ -145,7 +176,10 @@ set_list(struct pf_record *rec, const char *name, const char *before,
 
     pf_buf_add(&b, before, before_len);
     for (size_t i = 0; i < n; i++) {
-        pf_buf_addc(&b, !b.len ? '[' : b.data[b.len - 1] == '[' ? ' ' : ',');
+        if (!b.len)
+            pf_buf_addc(&b, '[');
+        else if (b.data[b.len - 1] != '[')
+            pf_buf_addc(&b, ',');
         pf_json_add_i64(&b, (int64_t)list[i]);
     }
     pf_buf_addc(&b, ']');
@@ -170,16 +204,9 @@ place_attn(struct attend *a, struct pf_record *rec, const struct job *j,
     struct pf_tensor *t;
     const float *v;
     enum pf_status st = pf_record_f32(rec, "attn", &old, &v, err);
-    char was[128];
 
     if (st)
         return st;
-    if (old && (old->ndim != 4
-            || memcmp(old->shape + 1, shape + 1, 3 * sizeof *shape) != 0))
-        return pf_fail(err, PF_ESHAPE, "attn: has the shape %s; to add to it, "
-            "it must be [L, %zu, %zu, %zu]",
-            pf_shape_format(was, sizeof was, old->shape, old->ndim), shape[1],
-            shape[2], shape[3]);
     old_n = old ? pf_tensor_count(old) : 0;
     shape[0] += old ? old->shape[0] : 0;
     t = pf_record_put(rec, "attn", PF_F32, 4, shape, NULL);
@@ -188,10 +215,6 @@ place_attn(struct attend *a, struct pf_record *rec, const struct job *j,
     if (old_n)
         memcpy((float *)t->data, v, old_n * sizeof *v);
     *maps = (float *)t->data + old_n;
-    if (!old)
-        had = NULL;
-    if (had && had->len > 1 && had->text[had->len - 1] != ']')
-        return pf_fail(err, PF_EFORMAT, "layers: is no list");
     st = set_list(rec, "layers", had ? had->text : "", had ? had->len - 1 : 0,
         layers, n_layers, err);
     return st ? st : set_list(rec, "heads", "", 0, a->heads, a->n_heads, err);

@@ -50,6 +50,9 @@ struct cli {
 
 extern struct cli cli;
 
+/* Before anything else of the below; cli_options does it. */
+void cli_start(const struct cli_command *cmd);
+
 /* Parses everything; does not return on --help, --version or a mistake. */
 void cli_options(int argc, char **argv, const struct cli_command *cmd,
     void *ctx);

@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include <pipeformer/compare.h>
 #include <pipeformer/json.h>
 #include <pipeformer/slice.h>
 
@@ -193,59 +194,27 @@ list(struct pf_buf *b, const struct cli_item *item)
 /* --- Summary --- */
 
 static enum pf_status
-values(const struct pf_tensor *x, double **v, size_t *n, struct pf_err *err)
-{
-    *n = pf_tensor_count(x);
-    *v = *n > SIZE_MAX / 16 ? NULL : malloc((*n + 1) * sizeof **v);
-    if (!*v)
-        return pf_fail_mem(err);
-    if (!pf_to_f64(*v, x->data, x->dtype, *n)) {
-        free(*v);
-        *v = NULL;
-        return pf_fail(err, PF_EFORMAT, "%s: no arithmetic on type %s",
-            x->name, pf_dtype_name(x->dtype));
-    }
-    return PF_OK;
-}
-
-/* Of the elements that are no NaN; std is the population's. */
-static enum pf_status
 summarise(struct pf_buf *b, const struct cli_item *item,
     const struct pf_tensor *x, struct pf_err *err)
 {
-    double *v, min = INFINITY, max = -INFINITY, sum = 0, sq = 0, dev = 0;
-    size_t n, nan = 0, real;
-    enum pf_status st = values(x, &v, &n, err);
+    struct pf_summary s;
+    enum pf_status st = pf_summarise(x, &s, err);
 
     if (st)
         return st;
-    for (size_t i = 0; i < n; i++) {
-        nan += isnan(v[i]) != 0;
-        if (isnan(v[i]))
-            continue;
-        min = v[i] < min ? v[i] : min;
-        max = v[i] > max ? v[i] : max;
-        sum += v[i];
-        sq += v[i] * v[i];
-    }
-    real = n - nan;
-    for (size_t i = 0; i < n; i++)
-        if (!isnan(v[i]))
-            dev += (v[i] - sum / (double)real) * (v[i] - sum / (double)real);
-    free(v);
     add_place(b, item);
     add_kind(b, x);
     pf_buf_adds(b, ",\"min\":");
-    pf_json_add_f64(b, real ? min : NAN);
+    pf_json_add_f64(b, s.min);
     pf_buf_adds(b, ",\"max\":");
-    pf_json_add_f64(b, real ? max : NAN);
+    pf_json_add_f64(b, s.max);
     pf_buf_adds(b, ",\"mean\":");
-    pf_json_add_f64(b, real ? sum / (double)real : NAN);
+    pf_json_add_f64(b, s.mean);
     pf_buf_adds(b, ",\"std\":");
-    pf_json_add_f64(b, real ? sqrt(dev / (double)real) : NAN);
+    pf_json_add_f64(b, s.std);
     pf_buf_adds(b, ",\"norm\":");
-    pf_json_add_f64(b, sqrt(sq));
-    pf_buf_printf(b, ",\"nan\":%zu}\n", nan);
+    pf_json_add_f64(b, s.norm);
+    pf_buf_printf(b, ",\"nan\":%zu}\n", s.nan);
     return PF_OK;
 }
 
@@ -265,42 +234,24 @@ static enum pf_status
 diff_tensor(struct tensor *t, struct pf_buf *b, const struct cli_item *item,
     const struct pf_tensor *x, const struct pf_tensor *y, struct pf_err *err)
 {
-    char sx[128], sy[128], what[400];
-    double *v, *w = NULL, worst = 0;
-    size_t n, m, bad = 0, at = 0;
-    enum pf_status st;
+    struct pf_difference d;
+    struct pf_err why;
+    char what[200];
+    enum pf_status st = pf_compare(x, y, t->atol, t->rtol, &d, &why);
 
-    if (x->ndim != y->ndim
-        || memcmp(x->shape, y->shape, x->ndim * sizeof *x->shape) != 0) {
-        snprintf(what, sizeof what, "shape %s, there %s",
-            pf_shape_format(sx, sizeof sx, x->shape, x->ndim),
-            pf_shape_format(sy, sizeof sy, y->shape, y->ndim));
-        differ(t, b, item, x->name, what);
+    if (st == PF_ESHAPE) {
+        differ(t, b, item, x->name, why.msg);
         return PF_OK;
     }
-    st = values(x, &v, &n, err);
-    if (!st)
-        st = values(y, &w, &m, err);
-    for (size_t i = 0; !st && i < n; i++) {
-        double d = fabs(v[i] - w[i]);
-
-        if (v[i] == w[i] || (isnan(v[i]) && isnan(w[i]))
-            || d <= t->atol + t->rtol * fabs(w[i]))
-            continue;
-        if (bad++ == 0 || d > worst || isnan(d)) {
-            worst = d;
-            at = i;
-        }
-    }
-    if (bad) {
+    if (st)
+        return pf_fail(err, st, "%s", why.msg);
+    if (d.n) {
         snprintf(what, sizeof what, "%zu of %zu elements differ, most at "
-            "element %zu: %.9g, there %.9g", bad, n, at, v[at], w[at]);
+            "element %zu: %.9g, there %.9g", d.n, pf_tensor_count(x), d.at,
+            d.x, d.y);
         differ(t, b, item, x->name, what);
     }
-    if (!st || w)
-        free(w);
-    free(v);
-    return st;
+    return PF_OK;
 }
 
 static enum pf_status

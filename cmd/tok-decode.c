@@ -4,33 +4,15 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include <pipeformer/json.h>
-#include <pipeformer/seqmap.h>
+#include <pipeformer/texts.h>
 #include <pipeformer/tokenizer.h>
-#include <pipeformer/utf8.h>
-
-/*
- * A text in the making.  The first of the list is live: its bytes go out as
- * they come.  The others are held, and written whole when they are done.
- */
-struct text {
-    struct pf_buf held; /* bytes not written; of the live one, those of a
-                           character that is not whole */
-    char *key;
-    size_t key_len;
-    bool single; /* one record from position 0: whole as it is, but for what
-                    may follow at once */
-    bool started, done;
-    struct text *next;
-};
 
 struct tok_decode {
     struct pf_tokenizer *tok;
     bool slurp, nul, records, list, skip_special;
     size_t raw;
-    struct text *first, **last;
-    struct pf_seqmap map;
-    struct pf_buf key, bytes;
+    struct pf_texts *texts;
+    struct pf_buf key, bytes; /* of the record at hand */
 };
 
 enum { SKIP = CLI_LONG, RAW };
@@ -75,12 +57,6 @@ static const struct cli_command command = {
     .text = true,
 };
 
-static enum pf_status
-put(const void *p, size_t n, struct pf_err *err)
-{
-    return pf_out_write(&cli_out, p, n, err);
-}
-
 /* Appends the bytes of ids to b. */
 static enum pf_status
 decode(const struct tok_decode *d, struct pf_buf *b, const uint32_t *ids,
@@ -99,127 +75,6 @@ decode(const struct tok_decode *d, struct pf_buf *b, const uint32_t *ids,
     }
     return pf_buf_check(b, err);
 }
-
-/* --- Texts --- */
-
-/* Writes what is whole of a text's bytes; all of them at its end. */
-static enum pf_status
-write_held(struct text *t, bool all, struct pf_err *err)
-{
-    size_t n = t->held.len;
-    enum pf_status st;
-
-    if (!all)
-        n -= pf_utf8_pending(t->held.data, n);
-    st = n ? put(t->held.data, n, err) : PF_OK;
-    t->held.len -= n;
-    if (t->held.len)
-        memmove(t->held.data, t->held.data + n, t->held.len);
-    return st;
-}
-
-static void
-free_text(struct text *t)
-{
-    pf_buf_fini(&t->held);
-    free(t->key);
-    free(t);
-}
-
-/* Writes the rest of a text and what goes after it, and forgets it. */
-static enum pf_status
-end_text(struct tok_decode *d, struct text **at, struct pf_err *err)
-{
-    struct text *t = *at;
-    enum pf_status st = write_held(t, true, err);
-
-    if (!st && !d->slurp)
-        st = put(d->nul ? "" : "\n", 1, err);
-    *at = t->next;
-    if (d->last == &t->next)
-        d->last = at;
-    if (pf_seqmap_get(&d->map, t->key, t->key_len) == t)
-        pf_seqmap_take(&d->map, t->key, t->key_len);
-    free_text(t);
-    return st;
-}
-
-/*
- * The live text has ended or there was none: those that are done go out, and
- * the first of the others is live.
- */
-static enum pf_status
-next_live(struct tok_decode *d, struct pf_err *err)
-{
-    struct text **at = &d->first;
-    enum pf_status st = PF_OK;
-
-    while (*at && !st) {
-        if ((*at)->done)
-            st = end_text(d, at, err);
-        else
-            at = &(*at)->next;
-    }
-    return st || !d->first ? st : write_held(d->first, false, err);
-}
-
-static struct text *
-new_text(struct tok_decode *d, struct pf_err *err)
-{
-    struct text *t = calloc(1, sizeof *t);
-
-    if (t)
-        t->key = malloc(d->key.len + 1);
-    if (!t || !t->key
-        || pf_seqmap_put(&d->map, d->key.data, d->key.len, t, err)) {
-        if (t)
-            free(t->key);
-        free(t);
-        pf_fail_mem(err);
-        return NULL;
-    }
-    if (d->key.len)
-        memcpy(t->key, d->key.data, d->key.len);
-    t->key_len = d->key.len;
-    *d->last = t;
-    d->last = &t->next;
-    return t;
-}
-
-/* The bytes of a record of the sequence d->key, from position pos on. */
-static enum pf_status
-add_text(struct tok_decode *d, size_t pos, bool more, bool done,
-    struct pf_err *err)
-{
-    struct text *t = pf_seqmap_get(&d->map, d->key.data, d->key.len);
-    enum pf_status st = PF_OK;
-
-    if (t && pos == 0 && t->started) { /* begun anew: the old one is over */
-        t->done = true;
-        pf_seqmap_take(&d->map, t->key, t->key_len);
-        t = NULL;
-    }
-    /* A text that came whole ends when another one comes. */
-    if (d->first && d->first != t && (d->first->single || d->first->done)) {
-        st = end_text(d, &d->first, err);
-        if (!st)
-            st = next_live(d, err);
-    }
-    if (!st && !t && !(t = new_text(d, err)))
-        st = PF_ENOMEM;
-    if (st)
-        return st;
-    t->single = pos == 0 && !more;
-    t->started = true;
-    t->done = done;
-    pf_buf_add(&t->held, d->bytes.data, d->bytes.len);
-    st = pf_buf_check(&t->held, err);
-    if (st || t != d->first)
-        return st;
-    return done ? next_live(d, err) : write_held(t, false, err);
-}
-
-/* --- Other forms of output --- */
 
 static enum pf_status
 write_list(const struct tok_decode *d, const uint32_t *ids, size_t n,
@@ -254,64 +109,26 @@ write_list(const struct tok_decode *d, const uint32_t *ids, size_t n,
         pf_buf_addc(&line, '\n');
         st = pf_buf_check(&line, err);
         if (!st)
-            st = put(line.data, line.len, err);
+            st = pf_out_write(&cli_out, line.data, line.len, err);
     }
     pf_buf_fini(&line);
     pf_buf_fini(&text);
     return st;
 }
 
-/*
- * The field text: what is whole of the sequence's bytes so far.  JSON holds
- * UTF-8 only, so each stretch of bytes that is none becomes U+FFFD.
- */
+/* The field text: what is whole of the sequence's bytes so far. */
 static enum pf_status
-set_text(struct tok_decode *d, struct pf_record *rec, size_t pos, bool done,
+set_text(struct tok_decode *d, struct pf_record *rec, size_t pos, bool whole,
     struct pf_err *err)
 {
-    struct text *t = pf_seqmap_get(&d->map, d->key.data, d->key.len);
-    struct pf_buf out = PF_BUF_INIT;
-    size_t n, len;
-    const char *p;
-    enum pf_status st;
+    struct pf_buf text = PF_BUF_INIT;
+    enum pf_status st = pf_texts_piece(d->texts, d->key.data, d->key.len, pos,
+        whole, d->bytes.data, d->bytes.len, &text, err);
 
-    if (!t && !(t = new_text(d, err)))
-        return PF_ENOMEM;
-    if (pos == 0)
-        pf_buf_clear(&t->held);
-    pf_buf_add(&t->held, d->bytes.data, d->bytes.len);
-    p = t->held.data;
-    n = t->held.len;
-    if (!done && (pos || pf_record_field(rec, "more")))
-        n -= pf_utf8_pending(p, n);
-    for (size_t i = 0; i < n; i += len) {
-        len = pf_utf8_span(p + i, n - i);
-        if (len) {
-            pf_buf_add(&out, p + i, len);
-            continue;
-        }
-        len = pf_utf8_subpart(p + i, n - i);
-        pf_buf_adds(&out, "\xef\xbf\xbd");
-    }
-    t->held.len -= n;
-    if (t->held.len)
-        memmove(t->held.data, t->held.data + n, t->held.len);
-    st = pf_buf_check(&out, err);
     if (!st)
-        st = pf_record_set_string(rec, "text", out.data ? out.data : "",
-            out.len, err);
-    pf_buf_fini(&out);
-    if (t->held.len == 0 || done) {
-        struct text **at = &d->first;
-
-        while (*at != t)
-            at = &(*at)->next;
-        *at = t->next;
-        if (d->last == &t->next)
-            d->last = at;
-        pf_seqmap_take(&d->map, t->key, t->key_len);
-        free_text(t);
-    }
+        st = pf_record_set_string(rec, "text", text.data ? text.data : "",
+            text.len, err);
+    pf_buf_fini(&text);
     return st;
 }
 
@@ -347,8 +164,9 @@ decode_record(struct tok_decode *d, struct cli_item *item, struct pf_err *err)
     if (st)
         return st;
     if (!d->records)
-        return add_text(d, pos, more, f != NULL, err);
-    st = set_text(d, rec, pos, f != NULL, err);
+        return pf_texts_add(d->texts, d->key.data, d->key.len, pos, more,
+            f != NULL, d->bytes.data, d->bytes.len, err);
+    st = set_text(d, rec, pos, f || (pos == 0 && !more), err);
     cli_drop(rec, "ids");
     return st;
 }
@@ -374,9 +192,7 @@ end(void *ctx, struct pf_err *err)
 {
     struct tok_decode *d = ctx;
 
-    for (struct text *t = d->first; t; t = t->next)
-        t->done = true;
-    return d->records || d->list ? PF_OK : next_live(d, err);
+    return pf_texts_end(d->texts, err);
 }
 
 /* --- Flat ids --- */
@@ -384,8 +200,8 @@ end(void *ctx, struct pf_err *err)
 static bool
 decode_raw(struct tok_decode *d, const char *file)
 {
-    struct text t = { .held = PF_BUF_INIT };
     uint32_t ids[1024];
+    size_t pos = 0;
     struct pf_in in;
     struct pf_err err;
     enum pf_status st = pf_in_open(&in, file, &err);
@@ -413,28 +229,30 @@ decode_raw(struct tok_decode *d, const char *file)
                 | (uint32_t)p[3] << 24;
         pf_in_skip(&in, n * d->raw);
         cli_stats.tokens += n;
-        st = d->list ? write_list(d, ids, n, &err)
-            : decode(d, &t.held, ids, n, &err);
+        if (d->list) {
+            st = write_list(d, ids, n, &err);
+            continue;
+        }
+        pf_buf_clear(&d->bytes);
+        st = decode(d, &d->bytes, ids, n, &err);
         if (!st)
-            st = write_held(&t, false, &err);
+            st = pf_texts_add(d->texts, "", 0, pos, true, false,
+                d->bytes.data, d->bytes.len, &err);
+        pos += n;
     } while (!st);
-    if (st == PF_END && !d->list) {
-        st = write_held(&t, true, &err);
-        if (!st && !d->slurp)
-            st = put(d->nul ? "" : "\n", 1, &err);
-    }
+    if (st == PF_END)
+        st = pf_texts_end(d->texts, &err);
     cli_stats.bytes_in += in.used;
     pf_in_fini(&in);
-    pf_buf_fini(&t.held);
     if (st == PF_EIO)
         cli_die_writing(&err);
-    return !st || st == PF_END || cli_failed(file, 0, NULL, err.msg);
+    return !st || cli_failed(file, 0, NULL, err.msg);
 }
 
 int
 main(int argc, char **argv)
 {
-    struct tok_decode d = { .last = &d.first };
+    struct tok_decode d = { 0 };
     struct cli_filter filter = {
         .ctx = &d,
         .main_input = "ids",
@@ -455,6 +273,8 @@ main(int argc, char **argv)
     if (pf_tokenizer_open(&d.tok, dir.data, &err))
         cli_die("%s", err.msg);
     pf_buf_fini(&dir);
+    if (pf_texts_new(&d.texts, &cli_out, d.nul ? "" : "\n", !d.slurp, &err))
+        cli_die("%s", err.msg);
     filter.text = !d.records;
     if (d.raw) {
         cli_begin(PF_NDJSON, true);
@@ -465,13 +285,7 @@ main(int argc, char **argv)
     } else {
         status = cli_run(&filter);
     }
-    while (d.first) {
-        struct text *t = d.first;
-
-        d.first = t->next;
-        free_text(t);
-    }
-    pf_seqmap_fini(&d.map, NULL);
+    pf_texts_free(d.texts);
     pf_tokenizer_free(d.tok);
     pf_buf_fini(&d.key);
     pf_buf_fini(&d.bytes);

@@ -288,8 +288,8 @@ encode_file(struct tok_encode *e, struct pf_record *rec, const char *file)
     if (pf_in_open(&in, file, &err))
         return cli_failed(file, 0, NULL, err.msg);
     while (go_on) {
-        p = in.data + in.start;
         have = in.end - in.start;
+        p = have ? in.data + in.start : NULL;
         end = e->slurp || have == scanned ? NULL
             : memchr(p + scanned, delimiter, have - scanned);
         if (end) {

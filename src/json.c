@@ -708,6 +708,7 @@ pf_json_add_string(struct pf_buf *b, const char *s, size_t len)
             pf_buf_printf(b, "\\u%04x", c);
         }
     }
-    pf_buf_add(b, s + from, len - from);
+    if (from < len)
+        pf_buf_add(b, s + from, len - from);
     pf_buf_addc(b, '"');
 }

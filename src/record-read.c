@@ -418,10 +418,10 @@ look(struct pf_reader *r, struct frame *f, struct pf_err *err)
     while (in->start < in->end && r->scanned == 0
         && (in->data[in->start] == '\n' || in->data[in->start] == '\r'))
         pf_in_skip(in, 1);
-    p = in->data + in->start;
     n = in->end - in->start;
     if (n == 0)
         return in->eof ? PF_END : PF_OK;
+    p = in->data + in->start;
     kind = kind_of(p, n);
     if (kind == UNKNOWN && in->eof)
         kind = LINE;

@@ -1,0 +1,280 @@
+/*
+ * Options come from one table a command, which getopt_long and --help both
+ * read, so that they cannot differ.
+ */
+#include "cli.h"
+
+#include <errno.h>
+#include <getopt.h>
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <pipeformer/pool.h>
+
+enum {
+    KEEP = CLI_LONG + 1000,
+    KEEP_GOING,
+    THREADS,
+    STATS,
+};
+
+static const struct cli_option model_option[] = {
+    { "model", 'm', "MODEL",
+        "a directory, a name under vocab/, or org/name in the local\n"
+        "hub cache ($PIPEFORMER_MODEL, else fairy)" },
+    { NULL, 0, NULL, NULL },
+};
+
+static const struct cli_option common[] = {
+    { "json", 'j', NULL, "write NDJSON" },
+    { "keep", KEEP, "NAME", "keep a field that would be dropped" },
+    { "keep-going", KEEP_GOING, NULL, "put an error record in place of a bad "
+        "record, go on" },
+    { "threads", THREADS, "N", "use at most N threads "
+        "($PIPEFORMER_THREADS)" },
+    { "stats", STATS, NULL, "records, tokens, bytes, seconds on standard "
+        "error" },
+    { "quiet", 'q', NULL, "no messages" },
+    { "verbose", 'v', NULL, "more messages" },
+    { "help", 'h', NULL, "this text" },
+    { "version", 'V', NULL, "the version" },
+    { NULL, 0, NULL, NULL },
+};
+
+static void
+help_options(const struct cli_option *o)
+{
+    for (; o->name; o++) {
+        char left[64];
+        const char *p = o->help, *nl;
+        int n = o->key < CLI_LONG
+            ? snprintf(left, sizeof left, "-%c, --%s", o->key, o->name)
+            : snprintf(left, sizeof left, "    --%s", o->name);
+
+        if (o->arg)
+            snprintf(left + n, sizeof left - (size_t)n, " %s", o->arg);
+        if (strlen(left) > 24)
+            printf("  %s\n  %-24s  ", left, "");
+        else
+            printf("  %-24s  ", left);
+        for (; (nl = strchr(p, '\n')); p = nl + 1)
+            printf("%.*s\n  %-24s  ", (int)(nl - p), p, "");
+        puts(p);
+    }
+}
+
+_Noreturn static void
+help(void)
+{
+    printf("usage: %s %s\n%s\n\n", cli.cmd->name, cli.cmd->synopsis,
+        cli.cmd->summary);
+    if (cli.cmd->options)
+        help_options(cli.cmd->options);
+    if (cli.cmd->model)
+        help_options(model_option);
+    help_options(common);
+    if (fflush(stdout) || ferror(stdout)) {
+        fprintf(stderr, "%s: cannot write: %s\n", cli.cmd->name,
+            strerror(errno));
+        exit(1);
+    }
+    exit(0);
+}
+
+long long
+cli_int(const char *name, const char *arg, long long lo, long long hi)
+{
+    char *end;
+    long long v;
+
+    errno = 0;
+    v = strtoll(arg, &end, 10);
+    if (end == arg || *end || strchr(" \t\n+", arg[0]))
+        cli_usage("%s: '%s' is not a whole number", name, arg);
+    if (errno || v < lo || v > hi)
+        cli_usage("%s: %s is not within %lld and %lld", name, arg, lo, hi);
+    return v;
+}
+
+double
+cli_num(const char *name, const char *arg, double lo, double hi)
+{
+    char *end;
+    double v;
+
+    errno = 0;
+    v = strtod(arg, &end);
+    if (end == arg || *end || isnan(v) || strpbrk(arg, " \t\n+xXnN"))
+        cli_usage("%s: '%s' is not a number", name, arg);
+    if (v < lo || v > hi)
+        cli_usage("%s: %s is not within %g and %g", name, arg, lo, hi);
+    return v;
+}
+
+size_t
+cli_size(const char *name, const char *arg)
+{
+    static const char units[] = "KMGT";
+    unsigned long long v;
+    const char *unit;
+    char *end;
+
+    errno = 0;
+    v = strtoull(arg, &end, 10);
+    if (end == arg || arg[0] < '0' || arg[0] > '9')
+        cli_usage("%s: '%s' is not a size", name, arg);
+    unit = *end ? strchr(units, *end) : NULL;
+    if (errno || (*end && (!unit || end[1])))
+        cli_usage("%s: '%s' is not a size (512, 64K, 2M, 1G)", name, arg);
+    for (; unit && unit >= units; unit--) {
+        if (v > SIZE_MAX / 1024)
+            cli_usage("%s: %s is too large", name, arg);
+        v *= 1024;
+    }
+    return (size_t)v;
+}
+
+size_t *
+cli_list(const char *name, const char *arg, size_t limit, size_t *n)
+{
+    size_t *list = malloc(limit * sizeof *list);
+    const char *p = arg;
+
+    if (!list)
+        cli_die("out of memory");
+    *n = 0;
+    for (;;) {
+        unsigned long from, to;
+        char *end;
+
+        if (*p < '0' || *p > '9')
+            cli_usage("%s: '%s' is not a list such as 0-5,8", name, arg);
+        from = to = strtoul(p, &end, 10);
+        if (*end == '-') {
+            p = end + 1;
+            if (*p < '0' || *p > '9')
+                cli_usage("%s: '%s' is not a list such as 0-5,8", name, arg);
+            to = strtoul(p, &end, 10);
+        }
+        if (to < from || (*end && *end != ','))
+            cli_usage("%s: '%s' is not a list such as 0-5,8", name, arg);
+        if (to >= limit)
+            cli_die("%s: %lu, but the model's last is %zu", name, to,
+                limit - 1);
+        for (; from <= to; from++) {
+            for (size_t i = 0; i < *n; i++)
+                if (list[i] == from)
+                    cli_usage("%s: %lu stands twice", name, from);
+            list[(*n)++] = from;
+        }
+        if (!*end)
+            return list;
+        p = end + 1;
+    }
+}
+
+static size_t
+count(const struct cli_option *o)
+{
+    size_t n = 0;
+
+    while (o && o[n].name)
+        n++;
+    return n;
+}
+
+/* Appends a table to what getopt_long wants. */
+static void
+add_options(const struct cli_option *o, struct option *longs, size_t *n,
+    char *shorts, size_t *len)
+{
+    for (; o && o->name; o++) {
+        longs[(*n)++] = (struct option){ o->name,
+            o->arg ? required_argument : no_argument, NULL, o->key };
+        if (o->key < CLI_LONG) {
+            shorts[(*len)++] = (char)o->key;
+            if (o->arg)
+                shorts[(*len)++] = ':';
+        }
+    }
+}
+
+static void
+common_option(int key, const char *arg)
+{
+    switch (key) {
+    case 'm': cli.model = arg; break;
+    case 'j': cli.json = true; break;
+    case 'q': cli.quiet = true; break;
+    case 'v': cli.verbose = true; break;
+    case KEEP:
+        cli.keep = realloc(cli.keep, (cli.n_keep + 1) * sizeof *cli.keep);
+        if (!cli.keep)
+            cli_die("out of memory");
+        cli.keep[cli.n_keep++] = arg;
+        break;
+    case KEEP_GOING: cli.keep_going = true; break;
+    case THREADS:
+        cli.threads = (size_t)cli_int("--threads", arg, 1, 1024);
+        break;
+    case STATS: cli.stats = true; break;
+    case 'h': help();
+    case 'V':
+        printf("%s (pipeformer) %s\n", cli.cmd->name, PF_VERSION);
+        exit(fflush(stdout) ? 1 : 0);
+    }
+}
+
+void
+cli_options(int argc, char **argv, const struct cli_command *cmd, void *ctx)
+{
+    static char dash[] = "-", *standard_input[] = { dash, NULL };
+    size_t n = count(cmd->options) + count(model_option) + count(common);
+    size_t n_longs = 0, n_shorts = 0;
+    struct option *longs = calloc(n + 1, sizeof *longs);
+    char *shorts = calloc(2 * n + 2, 1);
+    const char *env;
+    int key;
+
+    cli_start(cmd);
+    if (!longs || !shorts)
+        cli_die("out of memory");
+    shorts[n_shorts++] = ':';
+    add_options(cmd->options, longs, &n_longs, shorts, &n_shorts);
+    if (cmd->model)
+        add_options(model_option, longs, &n_longs, shorts, &n_shorts);
+    add_options(common, longs, &n_longs, shorts, &n_shorts);
+    env = getenv("PIPEFORMER_MODEL");
+    cli.model = env && *env ? env : "fairy";
+    env = getenv("PIPEFORMER_THREADS");
+    cli.threads = env && *env
+        ? (size_t)cli_int("PIPEFORMER_THREADS", env, 1, 1024) : pf_cpus();
+    opterr = 0;
+    while ((key = getopt_long(argc, argv, shorts, longs, NULL)) != -1) {
+        if (key == ':')
+            cli_usage("option %s needs an argument", argv[optind - 1]);
+        if (key == '?' && optopt > 0 && optopt < CLI_LONG)
+            cli_usage("unknown option -%c", optopt);
+        if (key == '?')
+            cli_usage("unknown option %s", argv[optind - 1]);
+        for (size_t i = 0; i < n_longs; i++) {
+            if (longs[i].val != key)
+                continue;
+            if (i < count(cmd->options))
+                cmd->option(ctx, key, optarg);
+            else
+                common_option(key, optarg);
+            break;
+        }
+    }
+    free(longs);
+    free(shorts);
+    cli.files = argv + optind;
+    cli.n_files = (size_t)(argc - optind);
+    if (cli.n_files == 0) {
+        cli.files = standard_input;
+        cli.n_files = 1;
+    }
+}

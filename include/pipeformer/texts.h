@@ -1,0 +1,46 @@
+#ifndef PIPEFORMER_TEXTS_H
+#define PIPEFORMER_TEXTS_H
+
+#include <stdbool.h>
+#include <stddef.h>
+
+#include <pipeformer/buf.h>
+#include <pipeformer/err.h>
+#include <pipeformer/io.h>
+
+/*
+ * Texts of several sequences that come in pieces, interleaved, written one
+ * after the other: the first is live, its bytes go out as they come, never a
+ * part of a UTF-8 character; the others are held and written whole when they
+ * are done.
+ */
+struct pf_texts;
+
+/* `after` (borrowed) is written after each text. */
+enum pf_status pf_texts_new(struct pf_texts **texts, struct pf_out *out,
+    const char *after, size_t after_len, struct pf_err *err);
+void pf_texts_free(struct pf_texts *texts);
+
+/*
+ * The next piece of the sequence of that key.  Position 0 begins its text
+ * anew.  A piece from position 0 that promises no more may be the whole text:
+ * it ends when another sequence comes, unless more of it came before.  `done`
+ * ends the text.
+ */
+enum pf_status pf_texts_add(struct pf_texts *texts, const char *key,
+    size_t key_len, size_t pos, bool more, bool done, const char *bytes,
+    size_t n, struct pf_err *err);
+
+/* No more pieces: all that is held is written. */
+enum pf_status pf_texts_end(struct pf_texts *texts, struct pf_err *err);
+
+/*
+ * Another use, instead of the above: appends to `out` what is whole of the
+ * sequence's bytes, those held back before and these; all of them if `whole`.
+ * Bytes that are no UTF-8 become U+FFFD, one for each maximal subpart.
+ */
+enum pf_status pf_texts_piece(struct pf_texts *texts, const char *key,
+    size_t key_len, size_t pos, bool whole, const char *bytes, size_t n,
+    struct pf_buf *out, struct pf_err *err);
+
+#endif
