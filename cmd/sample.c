@@ -157,6 +157,7 @@ set_top(struct sample *s, struct pf_record *rec, const float *logits,
     enum pf_status st = pf_sampler_start(&raw, logits, V, err);
     bool text = s->tok && pf_tokenizer_size(s->tok) <= V;
 
+    pf_sampler_prob(&s->sampler, 0); /* the total is known from here on */
     pf_buf_addc(&b, '[');
     for (size_t i = 0; !st && i < s->opt.top && i < raw.n; i++) {
         uint32_t id = pf_sampler_rank(&raw, i)->id;
@@ -304,7 +305,6 @@ sample_record(struct sample *s, struct cli_item *item, struct pf_err *err)
         return st;
     for (size_t i = 0; i < s->opt.n_chain; i++)
         pf_sampler_step(&s->sampler, &s->opt.chain[i]);
-    pf_sampler_prob(&s->sampler, 0); /* the total is known from here on */
     pos += ids && ids->ndim ? ids->shape[0] : 1;
     st = advance(rec, pos, err);
     if (!st)

@@ -1,7 +1,8 @@
 /*
- * The candidates are a heap by rank that gives up its best only when asked,
- * so most of a large vocabulary is never sorted: c[0 .. n - ranked) is the
- * heap, and what was taken from it stands behind, the first rank last.
+ * The first rank is always known.  For the others the candidates become a heap
+ * by rank, which gives them up one by one as they are asked for, so most of a
+ * large vocabulary is never sorted: c[0 .. n - ranked) is the heap, and what
+ * was taken from it stands behind, the first rank last.
  */
 #include <pipeformer/sample.h>
 
@@ -47,6 +48,7 @@ heapify(struct pf_sampler *s)
     for (size_t i = s->n / 2; i-- > 0;)
         sift(s->c, s->n, i);
     s->ranked = 0;
+    s->heap = true;
 }
 
 enum pf_status
@@ -57,24 +59,32 @@ pf_sampler_start(struct pf_sampler *s, const float *logits, size_t V,
         return pf_fail_mem(err);
     s->n = 0;
     s->total = -1;
+    s->heap = false;
     for (size_t i = 0; i < V; i++) {
+        struct pf_candidate c = { (double)logits[i], (uint32_t)i };
+
         if (isnan(logits[i]) || logits[i] == INFINITY)
             return pf_fail(err, PF_ERANGE, "logits: %s at id %zu",
                 isnan(logits[i]) ? "NaN" : "+infinity", i);
-        if (logits[i] != -INFINITY)
-            s->c[s->n++] = (struct pf_candidate){ (double)logits[i],
-                (uint32_t)i };
+        if (logits[i] == -INFINITY)
+            continue;
+        if (s->n == 0 || c.z > s->best.z)
+            s->best = c;
+        s->c[s->n++] = c;
     }
     if (s->n == 0)
         return pf_fail(err, PF_ERANGE, V ? "logits: all of them are -infinity"
             : "logits: there are none");
-    heapify(s);
     return PF_OK;
 }
 
 const struct pf_candidate *
 pf_sampler_rank(struct pf_sampler *s, size_t i)
 {
+    if (i == 0)
+        return &s->best;
+    if (!s->heap)
+        heapify(s);
     while (s->ranked <= i) {
         size_t last = s->n - s->ranked - 1;
         struct pf_candidate best = s->c[0];
@@ -98,7 +108,7 @@ static double
 total(struct pf_sampler *s)
 {
     if (s->total < 0) {
-        s->zmax = pf_sampler_rank(s, 0)->z;
+        s->zmax = s->best.z;
         s->total = 0;
         for (size_t i = 0; i < s->n; i++)
             s->total += mass(s, &s->c[i]);
@@ -112,11 +122,17 @@ keep(struct pf_sampler *s, size_t k)
 {
     if (k >= s->n)
         return;
+    s->total = -1;
+    if (k == 1) {
+        s->c[0] = s->best;
+        s->n = s->ranked = 1;
+        s->heap = true;
+        return;
+    }
     pf_sampler_rank(s, k - 1);
     memmove(s->c, s->c + s->n - k, k * sizeof *s->c);
     s->n = k;
     s->ranked = k;
-    s->total = -1;
 }
 
 void
@@ -133,6 +149,7 @@ pf_sampler_step(struct pf_sampler *s, const struct pf_step *step)
         }
         for (size_t i = 0; i < s->n; i++)
             s->c[i].z /= step->x;
+        s->best.z /= step->x;
         s->total = -1;
         break;
     case PF_STEP_TOP_K:

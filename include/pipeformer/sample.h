@@ -31,14 +31,16 @@ struct pf_sampler {
         double z;
         uint32_t id;
     } *c;
-    size_t n;      /* candidates left */
+    size_t n; /* candidates left */
+    struct pf_candidate best; /* the first rank */
+    bool heap;     /* whether c is in the order of a heap (sample.c) */
     size_t ranked; /* how many of them are known by rank */
     size_t cap;
     double total; /* of exp(z - zmax) over the candidates; < 0: not known */
     double zmax;
 };
 
-#define PF_SAMPLER_INIT { NULL, 0, 0, 0, -1, 0 }
+#define PF_SAMPLER_INIT { NULL, 0, { 0, 0 }, false, 0, 0, -1, 0 }
 
 void pf_sampler_fini(struct pf_sampler *s);
 
