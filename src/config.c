@@ -37,23 +37,39 @@ check_names(const cJSON *doc, struct pf_err *err)
     return st;
 }
 
+/* Is there an escaped U+0000, at which cJSON's strings would end? */
+static bool
+holds_nul(const char *p, const char *end)
+{
+    for (; (p = memchr(p, '\\', (size_t)(end - p))); p += 2) {
+        if (end - p >= 6 && memcmp(p, "\\u0000", 6) == 0)
+            return true;
+        if (end - p < 2)
+            return false;
+    }
+    return false;
+}
+
 enum pf_status
 pf_config_text(cJSON **doc, const char *text, size_t len, struct pf_err *err)
 {
     const char *end = NULL;
     enum pf_status st;
+    size_t at;
 
     *doc = NULL;
-    if (memchr(text, 0, len))
-        return pf_fail(err, PF_EMODEL, "holds a byte 0");
-    if (strstr(text, "\\u0000"))
+    if (memchr(text, 0, len) || holds_nul(text, text + len))
         return pf_fail(err, PF_EMODEL, "holds U+0000");
-    *doc = cJSON_ParseWithLengthOpts(text, len + 1, &end, 1);
-    if (!*doc)
-        return pf_fail(err, PF_EMODEL, "is no JSON from byte %zu on",
-            end ? (size_t)(end - text) : 0);
-    st = cJSON_IsObject(*doc) ? check_names(*doc, err)
-        : pf_fail(err, PF_EMODEL, "is no JSON object");
+    *doc = cJSON_ParseWithLengthOpts(text, len, &end, 0);
+    at = end ? (size_t)(end - text) : 0;
+    while (*doc && at < len && strchr(" \t\r\n", text[at]))
+        at++;
+    if (!*doc || at < len)
+        st = pf_fail(err, PF_EMODEL, "is no JSON from byte %zu on", at);
+    else if (!cJSON_IsObject(*doc))
+        st = pf_fail(err, PF_EMODEL, "is no JSON object");
+    else
+        st = check_names(*doc, err);
     if (st) {
         cJSON_Delete(*doc);
         *doc = NULL;

@@ -13,7 +13,7 @@
 enum pf_status pf_config_read(cJSON **doc, const char *path,
     struct pf_err *err);
 
-/* The same of a text in memory, with a NUL behind its `len` bytes. */
+/* The same of a text in memory. */
 enum pf_status pf_config_text(cJSON **doc, const char *text, size_t len,
     struct pf_err *err);
 

@@ -18,11 +18,11 @@
 #include <string.h>
 #include <unistd.h>
 
-#include <cjson/cJSON.h>
-
 #include <pipeformer/buf.h>
 #include <pipeformer/io.h>
 #include <pipeformer/utf8.h>
+
+#include "config.h"
 
 #define FILE_MAX ((size_t)64 << 20)
 
@@ -61,39 +61,6 @@ in_file(const struct setup *s, const char *name, enum pf_status st)
     return pf_fail(s->err, st, "%s%s: %s", s->files->where, name, inner.msg);
 }
 
-static enum pf_status
-parse_tree(struct setup *s, const struct pf_span *text, cJSON **tree)
-{
-    const char *end = NULL;
-    size_t at;
-
-    if (!text->data)
-        return PF_OK;
-    *tree = cJSON_ParseWithLengthOpts(text->data, text->len, &end, 0);
-    at = end ? (size_t)(end - text->data) : 0;
-    while (*tree && at < text->len && strchr(" \t\r\n", text->data[at])
-        && text->data[at])
-        at++;
-    if (!*tree || at != text->len)
-        return pf_fail(s->err, PF_EFORMAT, "no JSON at byte %zu", at);
-    if (!cJSON_IsObject(*tree))
-        return pf_fail(s->err, PF_EFORMAT, "not a JSON object");
-    return PF_OK;
-}
-
-/* A member that is true, false or not there. */
-static enum pf_status
-get_flag(struct setup *s, const cJSON *object, const char *key, bool *value)
-{
-    const cJSON *v = cJSON_GetObjectItemCaseSensitive(object, key);
-
-    *value = cJSON_IsTrue(v);
-    if (v && !cJSON_IsBool(v) && !cJSON_IsNull(v))
-        return pf_fail(s->err, PF_EFORMAT, "%s is neither true nor false",
-            key);
-    return PF_OK;
-}
-
 /* A token as a string, or as an object with its "content" and flags. */
 static enum pf_status
 name_token(struct setup *s, const cJSON *v, int64_t id, bool special)
@@ -115,7 +82,7 @@ name_token(struct setup *s, const cJSON *v, int64_t id, bool special)
         return pf_fail(s->err, PF_EFORMAT, "a token is %s",
             span.len ? "not UTF-8" : "empty");
     for (size_t i = 0; v != text && i < 3; i++) {
-        if (get_flag(s, v, flags[i], &set))
+        if (pf_config_bool(v, flags[i], false, &set, s->err))
             return PF_EFORMAT;
         if (set)
             return pf_fail(s->err, PF_EMODEL, "token %s has %s, which is not "
@@ -170,7 +137,7 @@ name_added(struct setup *s, const cJSON *object)
         if (!*v->string || id >= PF_VOCAB_MAX)
             return pf_fail(s->err, PF_EFORMAT, "added_tokens_decoder has %s, "
                 "which is no id", pf_show(v->string, strlen(v->string)).s);
-        st = get_flag(s, v, "special", &special);
+        st = pf_config_bool(v, "special", false, &special, s->err);
         if (!st)
             st = name_token(s, v, id, special);
         if (st)
@@ -185,8 +152,11 @@ read_config(struct setup *s)
     const cJSON *class;
     enum pf_status st;
 
-    st = parse_tree(s, &s->files->config, &s->config);
-    if (st || !s->config)
+    if (!s->files->config.data)
+        return PF_OK;
+    st = pf_config_text(&s->config, s->files->config.data,
+        s->files->config.len, s->err);
+    if (st)
         return st;
     class = cJSON_GetObjectItemCaseSensitive(s->config, "tokenizer_class");
     if (class && !cJSON_IsNull(class) && !(cJSON_IsString(class)
@@ -196,9 +166,11 @@ read_config(struct setup *s)
             "supported, only GPT2Tokenizer is", cJSON_IsString(class)
             ? pf_show(class->valuestring, strlen(class->valuestring)).s
             : "that is no string");
-    st = get_flag(s, s->config, "add_bos_token", &s->tok->add_bos);
+    st = pf_config_bool(s->config, "add_bos_token", false, &s->tok->add_bos,
+        s->err);
     if (!st)
-        st = get_flag(s, s->config, "add_prefix_space", &s->tok->add_space);
+        st = pf_config_bool(s->config, "add_prefix_space", false,
+            &s->tok->add_space, s->err);
     if (!st)
         st = name_added(s, cJSON_GetObjectItemCaseSensitive(s->config,
             "added_tokens_decoder"));
@@ -208,8 +180,12 @@ read_config(struct setup *s)
 static enum pf_status
 read_special(struct setup *s)
 {
-    enum pf_status st = parse_tree(s, &s->files->special, &s->special);
+    enum pf_status st;
 
+    if (!s->files->special.data)
+        return PF_OK;
+    st = pf_config_text(&s->special, s->files->special.data,
+        s->files->special.len, s->err);
     return st ? st : name_roles(s, s->special);
 }
 
