@@ -34,7 +34,7 @@ static const struct cli_option options[] = {
     { "attn", 'a', NULL, "add the attention weights, attn [L,H,T,S]" },
     { "heads", HEADS, "LIST", "with -a: of these heads only" },
     { "kv-mem", KV_MEM, "SIZE", "memory for keys and values of live "
-        "sequences (2G)" },
+        "sequences (1G)" },
     { NULL, 0, NULL, NULL },
 };
 
@@ -290,7 +290,7 @@ list(const char *name, const char *arg, size_t limit, size_t *n)
 int
 main(int argc, char **argv)
 {
-    struct attend a = { .kv_mem = (size_t)2 << 30 };
+    struct attend a = { .kv_mem = KV_MEM_DEFAULT };
     struct cli_filter filter = {
         .ctx = &a,
         .main_input = "hidden",

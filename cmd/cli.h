@@ -146,6 +146,9 @@ void cli_drop(struct pf_record *rec, const char *name);
 /* Writes a record in the output's encoding. */
 enum pf_status cli_emit(const struct pf_record *rec, struct pf_err *err);
 
+/* What attend keeps keys and values within, unless --kv-mem says. */
+#define KV_MEM_DEFAULT ((size_t)1 << 30)
+
 /* The model that -m names, or the end of the command. */
 struct pf_model;
 struct pf_model *cli_model(void);

@@ -5,6 +5,9 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include <pipeformer/kernel.h>
+#include <pipeformer/model.h>
+
 #include "loop.h"
 #include "sampling.h"
 
@@ -81,6 +84,30 @@ static const struct cli_command command = {
     .model = true,
 };
 
+/*
+ * Keys and values of all sequences that may be in the pipe, each at the end of
+ * its window, in MiB; 0 where attend's own limit is enough or the model cannot
+ * be read (the filters will say so).
+ */
+static size_t
+kv_mem(const struct generate *g)
+{
+    struct pf_buf dir = PF_BUF_INIT;
+    struct pf_config c;
+    size_t bytes = 0, positions;
+
+    if (!pf_model_find(&dir, cli.model, NULL)
+        && !pf_config_open(&c, dir.data, NULL)) {
+        positions = (c.positions / PF_KV_GROUP + 1) * PF_KV_GROUP;
+        if (!pf_mul(2 * sizeof(float) * c.layers, c.width, &bytes)
+            || !pf_mul(bytes, positions, &bytes)
+            || !pf_mul(bytes, g->loop.parallel, &bytes))
+            bytes = SIZE_MAX;
+    }
+    pf_buf_fini(&dir);
+    return bytes <= KV_MEM_DEFAULT ? 0 : bytes / 1024 / 1024 + 1;
+}
+
 /* The four filters, with the options that concern each. */
 static void
 build_pipe(struct pf_buf *b, const struct generate *g)
@@ -88,11 +115,15 @@ build_pipe(struct pf_buf *b, const struct generate *g)
     static const char *const filters[] = { "embed", "attend", "unembed",
         "sample" };
 
+    size_t kv = kv_mem(g);
+
     for (size_t i = 0; i < 4; i++) {
         pf_buf_printf(b, "%s%s -m", i ? " | " : "", filters[i]);
         add_quoted(b, cli.model);
         if (i == 1 || i == 2)
             pf_buf_printf(b, " --threads %zu", cli.threads);
+        if (i == 1 && kv)
+            pf_buf_printf(b, " --kv-mem %zuM", kv);
         if (cli.keep_going)
             pf_buf_adds(b, " --keep-going");
         if (cli.quiet)

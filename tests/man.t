@@ -127,14 +127,14 @@ matches() {
         { g[NR] = $0 }
         function m(i, j)
         {
-            for (; j <= n; i++, j++) {
+            for (; j <= n; j++) {
                 if (w[j] == "...") {
                     for (; i <= NR + 1; i++)
                         if (m(i, j + 1))
                             return 1
                     return 0
                 }
-                if (i > NR || g[i] != w[j])
+                if (i > NR || g[i++] != w[j])
                     return 0
             }
             return i > NR
@@ -152,7 +152,7 @@ examples() {
     for cmd in *.cmd; do
         [ -e "$cmd" ] || break
         i=${cmd%.cmd}
-        what="$page $i: $(head -n 1 "$cmd" | tr '#' ' ')"
+        what="$page $i: $(head -n 1 "$cmd" | tr '#\\' ' /')"
         if [ -z "$numpy" ] && grep -q numpy "$cmd"; then
             skip "$what" 'no numpy'
             continue
@@ -161,17 +161,17 @@ examples() {
             cd "../$page.run" || exit 1
             unset PYTHONPATH
             timeout 60 sh "../$page/$cmd" </dev/null
-        ) >$i.got 2>&1
+        ) >"$i.got" 2>&1
         status=$?
         if [ $status = 0 ] &&
-            { [ ! -e $i.want ] || matches $i.got $i.want; }; then
+            { [ ! -e "$i.want" ] || matches "$i.got" "$i.want"; }; then
             ok "$what"
             continue
         fi
         {
             echo "status $status of:"
             cat "$cmd"
-            [ ! -e $i.want ] || diff $i.want $i.got
+            [ ! -e "$i.want" ] || diff "$i.want" "$i.got"
         } | not_ok "$what"
     done
     cd "$T" || exit 1

@@ -573,7 +573,7 @@ test_refused(void **state)
         { "{\"a\":0}", "", "{} x", NULL, "is no JSON from byte 3 on" },
         { "{\"a\":0}", "", "", NULL, "is no JSON from byte 0 on" },
         { "{\"a\":0}", "", "[]", NULL, "is no JSON object" },
-        { "{\"a\":0}", "", NULL, "3", "x/special_tokens_map.json: not a" },
+        { "{\"a\":0}", "", NULL, "3", "x/special_tokens_map.json: is no" },
         { "{\"a\":0}", "", NULL, "{\"bos_token\":{}}", "a token is neither" },
         { "{\"a\":0}", "", NULL,
             "{\"mask_token\":{\"content\":\"<m>\",\"lstrip\":true}}",
