@@ -161,7 +161,7 @@ cli_list(const char *name, const char *arg, size_t limit, size_t *n)
         if (to < from || (*end && *end != ','))
             cli_usage("%s: '%s' is not a list such as 0-5,8", name, arg);
         if (to >= limit)
-            cli_die("%s: %lu, but the model's last is %zu", name, to,
+            cli_usage("%s: %lu, but the model's last is %zu", name, to,
                 limit - 1);
         for (; from <= to; from++) {
             for (size_t i = 0; i < *n; i++)

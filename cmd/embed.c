@@ -10,6 +10,7 @@
 struct embed {
     struct pf_model *model;
     bool no_pos;
+    struct pf_buf key; /* of the sequence, which is only checked here */
 };
 
 enum { NO_POS = CLI_LONG };
@@ -51,8 +52,11 @@ embed_record(struct embed *e, struct pf_record *rec, struct pf_err *err)
     if (!st && !ids)
         st = pf_fail(err, PF_ESHAPE, "the record has no ids (tok-encode gives "
             "them)");
+    pf_buf_clear(&e->key);
     if (!st)
         st = pf_record_pos(rec, &pos, err);
+    if (!st)
+        st = pf_record_seq(rec, "seq", &e->key, err);
     if (st)
         return st;
     /* What has an entry a position goes, except the ids themselves. */
@@ -108,5 +112,6 @@ main(int argc, char **argv)
     e.model = cli_model();
     status = cli_run(&filter);
     pf_model_free(e.model);
+    pf_buf_fini(&e.key);
     return status;
 }

@@ -94,13 +94,14 @@ kv_mem(const struct generate *g)
 {
     struct pf_buf dir = PF_BUF_INIT;
     struct pf_config c;
-    size_t bytes = 0, positions;
+    size_t bytes = 0, pages;
 
     if (!pf_model_find(&dir, cli.model, NULL)
         && !pf_config_open(&c, dir.data, NULL)) {
-        positions = (c.positions / PF_KV_GROUP + 1) * PF_KV_GROUP;
+        pages = c.positions / PF_KV_GROUP + 1;
         if (!pf_mul(2 * sizeof(float) * c.layers, c.width, &bytes)
-            || !pf_mul(bytes, positions, &bytes)
+            || !pf_mul(bytes, PF_KV_GROUP, &bytes)
+            || !pf_mul(bytes + 64, pages, &bytes) /* and its head */
             || !pf_mul(bytes, g->loop.parallel, &bytes))
             bytes = SIZE_MAX;
     }

@@ -374,7 +374,7 @@ set_special(struct tok_encode *e)
         comma = strchr(p, ',');
         len = comma ? (size_t)(comma - p) : strlen(p);
         if (!pf_tokenizer_find_special(e->tok, p, len, &id))
-            cli_die("--special: the model has no special token %.*s",
+            cli_usage("--special: the model has no special token %.*s",
                 (int)len, p);
         if (pf_encoder_special_add(e->enc, id, &err))
             cli_die("%s", err.msg);
@@ -415,11 +415,11 @@ main(int argc, char **argv)
     pf_buf_fini(&dir);
     set_special(&e);
     if (e.raw == 2 && pf_tokenizer_size(e.tok) > 0x10000)
-        cli_die("--raw u16: the vocabulary has %zu ids; use u32",
+        cli_usage("--raw u16: the vocabulary has %zu ids; use u32",
             pf_tokenizer_size(e.tok));
     if (e.eot && !pf_tokenizer_find_special(e.tok, END_OF_TEXT,
             strlen(END_OF_TEXT), &e.eot_id))
-        cli_die("--eot: the model has no token " END_OF_TEXT);
+        cli_usage("--eot: the model has no token " END_OF_TEXT);
     filter.text = e.count || e.raw;
     status = e.records ? cli_run(&filter) : encode_files(&e, filter.text);
     pf_encoder_free(e.enc);

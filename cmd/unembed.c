@@ -64,7 +64,7 @@ wanted(const struct unembed *u, struct pf_record *rec, const float **hidden,
     *n = u->all ? T : more ? 0 : 1;
     if (*n > T)
         return pf_fail(err, PF_ESHAPE, "hidden: has no rows, so there is no "
-            "last one");
+            "last one to score (the text was empty)");
     *first = T - *n;
     return PF_OK;
 }

@@ -367,8 +367,8 @@ pf_embed(const struct pf_model *m, float *out, const uint32_t *ids, size_t T,
     float add[256];
 
     if (positions && T && (pos > c->positions || T > c->positions - pos))
-        return pf_fail(err, PF_ERANGE, "positions %zu to %zu, but the model's "
-            "window is %zu", pos, pos + T - 1, c->positions);
+        return pf_fail(err, PF_ERANGE, "position %zu is beyond the model's "
+            "window of %zu", pos + T - 1, c->positions);
     for (size_t t = 0; t < T; t++, out += C) {
         if (ids[t] >= c->vocab)
             return pf_fail(err, PF_ERANGE, "ids: %u at %zu, but the model's "

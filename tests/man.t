@@ -41,7 +41,8 @@ for source in "$PF_SOURCE"/cmd/*.c; do
     grep -q '^main(' "$source" || continue
     page=$man/$name.1
     if [ ! -s "$page" ]; then
-        echo "$page is not there" | not_ok "$name: its page"
+        echo "$page is not there" >why
+        not_ok "$name: its page" <why
         continue
     fi
     sed -n 's/^\.Sh //p' "$page" >got
@@ -172,7 +173,8 @@ examples() {
             echo "status $status of:"
             cat "$cmd"
             [ ! -e "$i.want" ] || diff "$i.want" "$i.got"
-        } | not_ok "$what"
+        } >why
+        not_ok "$what" <why
     done
     cd "$T" || exit 1
 }
