@@ -36,6 +36,21 @@ write_items(struct loop *l, size_t from, size_t to)
         }
 }
 
+/* The filter's `one` for each of a batch. */
+static enum pf_status
+each(const struct cli_filter *f, struct cli_item **items, size_t n,
+    size_t *at, struct pf_err *err)
+{
+    enum pf_status st = PF_OK;
+
+    for (size_t i = 0; i < n && !st; i++) {
+        *at = i;
+        if (!items[i]->skip)
+            st = f->one(f->ctx, items[i], err);
+    }
+    return st;
+}
+
 /* Works on the batch and writes it, in order. */
 static void
 work(struct loop *l)
@@ -50,7 +65,8 @@ work(struct loop *l)
             todo[n++] = &l->items[i];
     while (n && !l->stop) {
         at = 0;
-        st = l->f->step(l->f->ctx, next, n, &at, &err);
+        st = l->f->step ? l->f->step(l->f->ctx, next, n, &at, &err)
+            : each(l->f, next, n, &at, &err);
         if (!st)
             break;
         if (st == PF_EIO && l->f->text)

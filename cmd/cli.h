@@ -130,6 +130,10 @@ struct cli_filter {
     enum pf_status (*step)(void *ctx, struct cli_item **items, size_t n,
         size_t *at, struct pf_err *err);
 
+    /* Instead of `step`: works on one record. */
+    enum pf_status (*one)(void *ctx, struct cli_item *item,
+        struct pf_err *err);
+
     /* After the last record.  May be NULL. */
     enum pf_status (*end)(void *ctx, struct pf_err *err);
 };

@@ -42,8 +42,10 @@ static const struct cli_command command = {
 };
 
 static enum pf_status
-embed_record(struct embed *e, struct pf_record *rec, struct pf_err *err)
+embed(void *ctx, struct cli_item *item, struct pf_err *err)
 {
+    struct embed *e = ctx;
+    struct pf_record *rec = &item->rec;
     size_t C = e->model->config.width, pos, T;
     const uint32_t *ids;
     struct pf_tensor *hidden;
@@ -80,21 +82,6 @@ embed_record(struct embed *e, struct pf_record *rec, struct pf_err *err)
     return st;
 }
 
-static enum pf_status
-step(void *ctx, struct cli_item **items, size_t n, size_t *at,
-    struct pf_err *err)
-{
-    enum pf_status st;
-
-    for (size_t i = 0; i < n; i++) {
-        *at = i;
-        st = embed_record(ctx, &items[i]->rec, err);
-        if (st)
-            return st;
-    }
-    return PF_OK;
-}
-
 int
 main(int argc, char **argv)
 {
@@ -104,7 +91,7 @@ main(int argc, char **argv)
         .main_input = "ids",
         .format = PF_BINARY,
         .pass_marks = true,
-        .step = step,
+        .one = embed,
     };
     int status;
 

@@ -283,8 +283,9 @@ draw(struct sample *s, struct pf_record *rec, struct live *l, size_t pos,
 }
 
 static enum pf_status
-sample_record(struct sample *s, struct cli_item *item, struct pf_err *err)
+sample_record(void *ctx, struct cli_item *item, struct pf_err *err)
 {
+    struct sample *s = ctx;
     struct pf_record *rec = &item->rec;
     const struct pf_tensor *ids = pf_record_tensor(rec, "ids");
     const float *logits;
@@ -293,6 +294,7 @@ sample_record(struct sample *s, struct cli_item *item, struct pf_err *err)
     struct live *l = NULL;
     bool more;
 
+    s->waiting = false;
     if ((st = pf_record_pos(rec, &pos, err))
         || (st = find_live(s, rec, pos, &l, err))
         || (st = pf_record_bool(rec, "more", &more, err)))
@@ -328,22 +330,6 @@ check(void *ctx, struct cli_item *item, struct pf_err *err)
         return PF_AGAIN;
     item->skip = true;
     return take_mark(s, &item->rec, err);
-}
-
-static enum pf_status
-step(void *ctx, struct cli_item **items, size_t n, size_t *at,
-    struct pf_err *err)
-{
-    struct sample *s = ctx;
-    enum pf_status st;
-
-    s->waiting = false;
-    for (size_t i = 0; i < n; i++) {
-        *at = i;
-        if (!items[i]->skip && (st = sample_record(s, items[i], err)))
-            return st;
-    }
-    return PF_OK;
 }
 
 /* The model is only asked for its end id and window; none is no harm. */
@@ -389,7 +375,7 @@ main(int argc, char **argv)
         .main_input = "logits",
         .format = PF_NDJSON,
         .check = check,
-        .step = step,
+        .one = sample_record,
     };
     int status;
 

@@ -22,6 +22,7 @@ struct tensor {
     struct pf_record other_rec;
     double atol, rtol;
     bool different;
+    struct pf_buf lines; /* about the record at hand */
 };
 
 enum { SUM = CLI_LONG, DIFF_FILE, ATOL, RTOL, DROP };
@@ -294,12 +295,14 @@ diff(struct tensor *t, struct pf_buf *b, const struct cli_item *item,
 /* --- The filter --- */
 
 static enum pf_status
-one(struct tensor *t, struct cli_item *item, struct pf_buf *b,
-    struct pf_err *err)
+one(void *ctx, struct cli_item *item, struct pf_err *err)
 {
+    struct tensor *t = ctx;
     struct pf_record *rec = &item->rec;
+    struct pf_buf *b = &t->lines;
     enum pf_status st = select_tensors(t, rec, err);
 
+    pf_buf_clear(b);
     if (st)
         return st;
     switch (t->action) {
@@ -324,22 +327,6 @@ one(struct tensor *t, struct cli_item *item, struct pf_buf *b,
         st = pf_buf_check(b, err);
     if (!st && !(t->action == DIFF && cli.quiet))
         st = pf_out_write(&cli_out, b->data, b->len, err);
-    return st;
-}
-
-static enum pf_status
-step(void *ctx, struct cli_item **items, size_t n, size_t *at,
-    struct pf_err *err)
-{
-    struct pf_buf b = PF_BUF_INIT;
-    enum pf_status st = PF_OK;
-
-    for (size_t i = 0; i < n && !st; i++) {
-        *at = i;
-        pf_buf_clear(&b);
-        st = one(ctx, items[i], &b, err);
-    }
-    pf_buf_fini(&b);
     return st;
 }
 
@@ -369,7 +356,7 @@ main(int argc, char **argv)
         .ctx = &t,
         .main_input = "data",
         .all_tensors = true,
-        .step = step,
+        .one = one,
         .end = end,
     };
     struct pf_err err;
@@ -388,6 +375,7 @@ main(int argc, char **argv)
     pf_in_fini(&t.other);
     pf_reader_fini(&t.other_reader);
     pf_record_fini(&t.other_rec);
+    pf_buf_fini(&t.lines);
     free(t.select);
     free(t.drop);
     return status == 0 && t.different ? 1 : status;

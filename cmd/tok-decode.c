@@ -135,8 +135,9 @@ set_text(struct tok_decode *d, struct pf_record *rec, size_t pos, bool whole,
 /* --- Records --- */
 
 static enum pf_status
-decode_record(struct tok_decode *d, struct cli_item *item, struct pf_err *err)
+decode_record(void *ctx, struct cli_item *item, struct pf_err *err)
 {
+    struct tok_decode *d = ctx;
     struct pf_record *rec = &item->rec;
     const struct pf_field *f = pf_record_field(rec, "done");
     const uint32_t *ids;
@@ -169,21 +170,6 @@ decode_record(struct tok_decode *d, struct cli_item *item, struct pf_err *err)
     st = set_text(d, rec, pos, f || (pos == 0 && !more), err);
     cli_drop(rec, "ids");
     return st;
-}
-
-static enum pf_status
-step(void *ctx, struct cli_item **items, size_t n, size_t *at,
-    struct pf_err *err)
-{
-    enum pf_status st;
-
-    for (size_t i = 0; i < n; i++) {
-        *at = i;
-        st = decode_record(ctx, items[i], err);
-        if (st)
-            return st;
-    }
-    return PF_OK;
 }
 
 /* The input has ended, and so has every text. */
@@ -257,7 +243,7 @@ main(int argc, char **argv)
         .ctx = &d,
         .main_input = "ids",
         .format = PF_NDJSON,
-        .step = step,
+        .one = decode_record,
         .end = end,
     };
     struct pf_err err;

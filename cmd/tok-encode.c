@@ -223,29 +223,22 @@ encode(struct tok_encode *e, struct pf_record *rec, const char *text,
 /* --- Texts from NDJSON --- */
 
 static enum pf_status
-step(void *ctx, struct cli_item **items, size_t n, size_t *at,
-    struct pf_err *err)
+encode_record(void *ctx, struct cli_item *item, struct pf_err *err)
 {
     struct tok_encode *e = ctx;
+    struct pf_record *rec = &item->rec;
     struct pf_buf text = PF_BUF_INIT;
-    enum pf_status st = PF_OK;
+    enum pf_status st;
 
-    for (size_t i = 0; i < n && !st; i++) {
-        struct pf_record *rec = &items[i]->rec;
-
-        *at = i;
-        pf_buf_clear(&text);
-        if (pf_record_has(rec, "text_pair"))
-            st = pf_fail(err, PF_EFORMAT, "text_pair: this tokenizer encodes "
-                "single texts");
-        else
-            st = pf_record_string(rec, "text", &text, err);
-        if (st == PF_END)
-            st = pf_fail(err, PF_EFORMAT, "the record has no text");
-        if (st)
-            break;
+    if (pf_record_has(rec, "text_pair"))
+        return pf_fail(err, PF_EFORMAT, "text_pair: this tokenizer encodes "
+            "single texts");
+    st = pf_record_string(rec, "text", &text, err);
+    if (st == PF_END)
+        st = pf_fail(err, PF_EFORMAT, "the record has no text");
+    if (!st) {
         cli_drop(rec, "text");
-        items[i]->skip = e->count || e->raw;
+        item->skip = e->count || e->raw;
         st = encode(e, rec, text.data, text.len, err);
     }
     pf_buf_fini(&text);
@@ -392,7 +385,7 @@ main(int argc, char **argv)
         .main_input = "text",
         .format = PF_NDJSON,
         .pass_marks = true,
-        .step = step,
+        .one = encode_record,
         .end = finish,
     };
     struct pf_err err;
