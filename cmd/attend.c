@@ -84,13 +84,36 @@ first_layer(const struct attend *a, const struct pf_record *rec, size_t *from,
     return PF_OK;
 }
 
+/* How many numbers a field lists; whether they are `want`, unless NULL. */
+static enum pf_status
+check_list(const struct pf_record *rec, const char *name, const size_t *want,
+    size_t n, struct pf_err *err)
+{
+    const struct pf_field *f = pf_record_field(rec, name);
+    struct pf_json j = pf_json_at(f ? f->text : "", f ? f->len : 0);
+    enum pf_status st = pf_json_open(&j, '[', NULL);
+    bool first = true, same = true;
+    size_t k = 0;
+    int64_t v;
+
+    while (!st && !(st = pf_json_next(&j, ']', &first, NULL))) {
+        st = pf_json_i64(&j, &v, NULL);
+        same = same && k < n && (!want || v == (int64_t)want[k]);
+        k++;
+    }
+    if (st != PF_END || k != n || !same)
+        return pf_fail(err, PF_EFORMAT, want ? "%s: attn holds other ones "
+            "than are wanted now" : "%s: does not say which ones attn holds",
+            name);
+    return PF_OK;
+}
+
 /* Weights of an earlier attend must be of the shape that these will have. */
 static enum pf_status
 check_attn(const struct attend *a, struct pf_record *rec, const struct job *j,
     struct pf_err *err)
 {
     const size_t shape[3] = { a->n_heads, j->T, j->pos + j->T };
-    const struct pf_field *layers = pf_record_field(rec, "layers");
     const struct pf_tensor *old;
     const float *v;
     enum pf_status st = pf_record_f32(rec, "attn", &old, &v, err);
@@ -108,10 +131,8 @@ check_attn(const struct attend *a, struct pf_record *rec, const struct job *j,
             "it must be [L, %zu, %zu, %zu]",
             pf_shape_format(was, sizeof was, old->shape, old->ndim), shape[0],
             shape[1], shape[2]);
-    if (!layers || layers->len < 2 || layers->text[layers->len - 1] != ']')
-        return pf_fail(err, PF_EFORMAT, "layers: does not say which layers "
-            "attn holds");
-    return PF_OK;
+    st = check_list(rec, "layers", NULL, old->shape[0], err);
+    return st ? st : check_list(rec, "heads", a->heads, a->n_heads, err);
 }
 
 static enum pf_status

@@ -3,6 +3,7 @@
 
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include <pipeformer/forward.h>
 #include <pipeformer/model.h>
@@ -18,6 +19,19 @@ cli_model_dir(void)
         cli_die("%s", err.msg);
     cli_note("model %s: %s", cli.model, dir.data);
     return dir;
+}
+
+bool
+cli_has_config(const char *dir)
+{
+    struct pf_buf path = PF_BUF_INIT;
+    bool has;
+
+    pf_buf_printf(&path, "%s/config.json", dir);
+    pf_buf_addc(&path, '\0');
+    has = !path.failed && access(path.data, F_OK) == 0;
+    pf_buf_fini(&path);
+    return has;
 }
 
 struct pf_model *

@@ -27,21 +27,32 @@ static const struct cli_option model_option[] = {
     { NULL, 0, NULL, NULL },
 };
 
+/* Described in pipeformer(7), so --help only names them. */
 static const struct cli_option common[] = {
-    { "json", 'j', NULL, "write NDJSON" },
-    { "keep", KEEP, "NAME", "keep a field that would be dropped" },
-    { "keep-going", KEEP_GOING, NULL, "put an error record in place of a bad "
-        "record, go on" },
-    { "threads", THREADS, "N", "use at most N threads "
-        "($PIPEFORMER_THREADS)" },
-    { "stats", STATS, NULL, "records, tokens, bytes, seconds on standard "
-        "error" },
-    { "quiet", 'q', NULL, "no messages" },
-    { "verbose", 'v', NULL, "more messages" },
-    { "help", 'h', NULL, "this text" },
-    { "version", 'V', NULL, "the version" },
+    { "json", 'j', NULL, NULL },
+    { "keep", KEEP, "NAME", NULL },
+    { "keep-going", KEEP_GOING, NULL, NULL },
+    { "threads", THREADS, "N", NULL },
+    { "stats", STATS, NULL, NULL },
+    { "quiet", 'q', NULL, NULL },
+    { "verbose", 'v', NULL, NULL },
+    { "help", 'h', NULL, NULL },
+    { "version", 'V', NULL, NULL },
     { NULL, 0, NULL, NULL },
 };
+
+/* An option as it is written: "-m, --model MODEL". */
+static size_t
+spell(char *s, size_t size, const struct cli_option *o)
+{
+    int n = o->key < CLI_LONG
+        ? snprintf(s, size, "-%c, --%s", o->key, o->name)
+        : snprintf(s, size, "    --%s", o->name);
+
+    if (o->arg)
+        n += snprintf(s + n, size - (size_t)n, " %s", o->arg);
+    return (size_t)n;
+}
 
 static void
 help_options(const struct cli_option *o)
@@ -49,12 +60,8 @@ help_options(const struct cli_option *o)
     for (; o->name; o++) {
         char left[64];
         const char *p = o->help, *nl;
-        int n = o->key < CLI_LONG
-            ? snprintf(left, sizeof left, "-%c, --%s", o->key, o->name)
-            : snprintf(left, sizeof left, "    --%s", o->name);
 
-        if (o->arg)
-            snprintf(left + n, sizeof left - (size_t)n, " %s", o->arg);
+        spell(left, sizeof left, o);
         if (strlen(left) > 24)
             printf("  %s\n  %-24s  ", left, "");
         else
@@ -63,6 +70,25 @@ help_options(const struct cli_option *o)
             printf("%.*s\n  %-24s  ", (int)(nl - p), p, "");
         puts(p);
     }
+}
+
+static void
+help_common(void)
+{
+    char word[64];
+    const char *p;
+    size_t column = 0;
+
+    printf("and, as in every command, see pipeformer(7):\n");
+    for (const struct cli_option *o = common; o->name; o++) {
+        spell(word, sizeof word, o);
+        p = word + strspn(word, " ");
+        if (column + strlen(p) > 74)
+            column = 0;
+        printf("%s%s", column ? "; " : o == common ? "  " : ";\n  ", p);
+        column += strlen(p) + 2;
+    }
+    putchar('\n');
 }
 
 _Noreturn static void
@@ -74,7 +100,7 @@ help(void)
         help_options(cli.cmd->options);
     if (cli.cmd->model)
         help_options(model_option);
-    help_options(common);
+    help_common();
     if (fflush(stdout) || ferror(stdout)) {
         fprintf(stderr, "%s: cannot write: %s\n", cli.cmd->name,
             strerror(errno));

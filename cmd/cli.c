@@ -170,6 +170,12 @@ cli_die_writing(const struct pf_err *err)
     exit(cli.failed);
 }
 
+int
+cli_status(void)
+{
+    return run.status;
+}
+
 void
 cli_flush(void)
 {

@@ -157,6 +157,9 @@ enum pf_status cli_emit(const struct pf_record *rec, struct pf_err *err);
 struct pf_model;
 struct pf_model *cli_model(void);
 
+/* Is there a config.json?  A vocabulary has none. */
+bool cli_has_config(const char *dir);
+
 /* Its directory, with a NUL; the caller frees it with pf_buf_fini. */
 struct pf_buf cli_model_dir(void);
 
@@ -204,6 +207,9 @@ bool cli_pass_error(const struct pf_record *rec);
 
 /* The status will be 1, of an error that was told already; whether to go on. */
 bool cli_fail_quietly(void);
+
+/* The exit status so far. */
+int cli_status(void);
 
 /* Writes out what waits; ends the command where that fails. */
 void cli_flush(void);

@@ -131,6 +131,8 @@ build_pipe(struct pf_buf *b, const struct generate *g)
             pf_buf_adds(b, " -q");
         if (cli.verbose)
             pf_buf_adds(b, " -v");
+        if (i == 0 && !g->print)
+            pf_buf_adds(b, " <&4");
     }
     pf_buf_add(b, g->sample.data, g->sample.len);
     pf_buf_addc(b, '\0');
@@ -164,6 +166,7 @@ main(int argc, char **argv)
         pf_buf_add(&pipe, own, strlen(own) + 1);
     else
         build_pipe(&pipe, &g);
+    g.loop.own = own != NULL;
     g.loop.pipe = pipe.data;
     if (g.print) {
         printf("%s\n", pipe.data);

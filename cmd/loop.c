@@ -93,9 +93,28 @@ prepend_path(void)
     free(path);
 }
 
+/*
+ * The shell must not hold the ends of the pipe that the filters have: then the
+ * death of a filter would not show.  So the filters run in the background,
+ * their input comes from descriptor 4, and the shell closes its own.
+ */
+static char *
+script(const struct loop_options *o)
+{
+    struct pf_buf b = PF_BUF_INIT;
+
+    pf_buf_printf(&b, "%s%s & exec </dev/null >/dev/null 4<&-; wait $!",
+        o->own ? "cat <&4 | " : "", o->pipe);
+    pf_buf_addc(&b, '\0');
+    if (b.failed)
+        cli_die("out of memory");
+    return b.data;
+}
+
 static void
 start(struct loop *l)
 {
+    char *command = script(l->opt);
     int to[2], from[2];
 
     if (pipe(to) || pipe(from))
@@ -109,11 +128,16 @@ start(struct loop *l)
     if (l->child < 0)
         cli_die("cannot start a process: %s", strerror(errno));
     if (l->child == 0) {
-        dup2(to[0], 0);
-        dup2(from[1], 1);
-        execl("/bin/sh", "sh", "-c", l->opt->pipe, (char *)NULL);
+        int in = dup(to[0]), out = dup(from[1]); /* not 1 or 4 themselves */
+
+        dup2(in, 4);
+        dup2(out, 1);
+        for (int fd = 5; fd <= (in > out ? in : out); fd++)
+            close(fd);
+        execl("/bin/sh", "sh", "-c", command, (char *)NULL);
         _exit(127);
     }
+    free(command);
     signal(SIGPIPE, SIG_IGN); /* EPIPE tells the same, with a place */
     close(to[0]);
     close(from[1]);
@@ -410,7 +434,7 @@ take_token(struct loop *l, struct pf_record *rec, struct pf_err *err)
     const uint32_t *ids;
     struct sequence *s;
     enum pf_status st;
-    size_t n;
+    size_t n, pos;
 
     pf_buf_clear(&l->key);
     st = pf_record_seq(rec, "seq", &l->key, err);
@@ -431,6 +455,12 @@ take_token(struct loop *l, struct pf_record *rec, struct pf_err *err)
     st = pf_record_ids(rec, "ids", &ids, &n, err);
     if (!st && n == 0)
         st = pf_fail(err, PF_ESHAPE, "the pipe gives a record without ids");
+    if (!st)
+        st = pf_record_pos(rec, &pos, err);
+    if (!st && pos != s->n)
+        st = pf_fail(err, PF_ESTATE, "the pipe gives a record of position "
+            "%zu where the sequence has %zu (does it end with sample?)", pos,
+            s->n);
     if (st)
         return st;
     if (!add_ids(s, ids, n))
@@ -479,6 +509,20 @@ wait_for_something(struct loop *l)
     poll(p, n, -1);
 }
 
+/* Were those all prompts?  Waits for the next one or the end of the input. */
+static bool
+prompts_ended(struct loop *l, struct pf_record *rec)
+{
+    while (l->file < cli.n_files) {
+        if (!l->file_open)
+            return false;
+        if (pf_reader_next(&l->prompt_reader, rec, NULL, NULL) != PF_END)
+            return false;
+        next_file(l);
+    }
+    return true;
+}
+
 int
 loop_run(const struct loop_options *options)
 {
@@ -508,11 +552,11 @@ loop_run(const struct loop_options *options)
     }
     close_input(&l);
     close(l.in.fd);
-    if (waitpid(l.child, &status, 0) == l.child && status && !l.stop)
+    if (waitpid(l.child, &status, 0) == l.child && status && !cli_status())
         cli_die("the pipe ended with status %d", WIFEXITED(status)
             ? WEXITSTATUS(status) : 128 + WTERMSIG(status));
-    if (!l.stop && (l.live.n || l.file < cli.n_files))
-        cli_die("the pipe ended before %zu sequences were done", l.live.n);
+    if (!l.stop && (l.live.n || !prompts_ended(&l, &rec)))
+        cli_die("the pipe ended before all sequences were done");
     l.in.fd = -1;
     pf_in_fini(&l.in);
     pf_reader_fini(&l.reader);

@@ -8,6 +8,7 @@
 #include <pipeformer/forward.h>
 #include <pipeformer/json.h>
 #include <pipeformer/model.h>
+#include <pipeformer/tokenizer.h>
 
 struct model_info {
     bool tensors, check;
@@ -67,6 +68,26 @@ number(struct pf_buf *b, const char *name, uint64_t v)
 
     s[pf_i64_print(s, (int64_t)v)] = '\0';
     row(b, name, s, false);
+}
+
+/* A directory with a tokenizer and no model. */
+static void
+vocabulary(struct pf_buf *b, const char *dir, bool check)
+{
+    struct pf_tokenizer *tok;
+    struct pf_err err;
+
+    if (pf_tokenizer_open(&tok, dir, &err))
+        cli_die("%s has no config.json, and as a vocabulary: %s", dir,
+            err.msg);
+    if (!check) {
+        row(b, "path", dir, true);
+        row(b, "model_type", "none, a vocabulary", true);
+        number(b, "vocab_size", pf_tokenizer_size(tok));
+    } else if (!cli.quiet) {
+        pf_buf_printf(b, "%s: sound\n", dir);
+    }
+    pf_tokenizer_free(tok);
 }
 
 static void
@@ -169,7 +190,7 @@ main(int argc, char **argv)
 {
     struct model_info info = { 0 };
     struct pf_buf b = PF_BUF_INIT, dir;
-    struct pf_model *m;
+    struct pf_model *m = NULL;
     struct pf_err err;
     int status = 0;
 
@@ -180,20 +201,21 @@ main(int argc, char **argv)
         cli.failed = 2;
     dir = cli_model_dir();
     cli.failed = 1; /* what is wrong from here on is wrong with the model */
-    if (pf_model_open(&m, dir.data, &err))
-        cli_die("%s", err.msg);
     cli_begin(PF_NDJSON, true);
-    if (info.check) {
+    if (!cli_has_config(dir.data))
+        vocabulary(&b, dir.data, info.check);
+    else if (pf_model_open(&m, dir.data, &err))
+        cli_die("%s", err.msg);
+    else if (info.check)
         status = !sound(m);
-        if (!status && !cli.quiet)
-            pf_buf_printf(&b, "%s: sound\n", dir.data);
-    } else {
+    else
         config(&b, m, dir.data);
-        if (info.tensors)
-            tensors(&b, m);
-        if (cli.json)
-            pf_buf_adds(&b, "}\n");
-    }
+    if (m && info.check && !status && !cli.quiet)
+        pf_buf_printf(&b, "%s: sound\n", dir.data);
+    if (m && info.tensors && !info.check)
+        tensors(&b, m);
+    if (cli.json && !info.check)
+        pf_buf_adds(&b, "}\n");
     if (pf_buf_check(&b, &err))
         cli_die("%s", err.msg);
     if (pf_out_write(&cli_out, b.data, b.len, &err))

@@ -336,13 +336,13 @@ check(void *ctx, struct cli_item *item, struct pf_err *err)
 static void
 open_model(struct sample *s)
 {
-    struct pf_buf dir = PF_BUF_INIT;
+    struct pf_buf dir = cli_model_dir();
     struct pf_err err;
 
-    if (pf_model_find(&dir, cli.model, &err))
-        cli_die("%s", err.msg);
-    s->has_model = pf_config_open(&s->config, dir.data, &err) == PF_OK;
+    s->has_model = cli_has_config(dir.data);
     if (!s->has_model)
+        cli_note("%s has no config.json: no end id and no window", cli.model);
+    else if (pf_config_open(&s->config, dir.data, &err))
         cli_die("%s", err.msg);
     if (s->opt.top && pf_tokenizer_open(&s->tok, dir.data, &err))
         cli_note("no text in top: %s", err.msg);

@@ -90,6 +90,7 @@ static const struct cli_command command = {
         "of records.",
     .options = options,
     .option = option,
+    .text = true,
 };
 
 /* --- Selecting --- */
@@ -337,7 +338,7 @@ end(void *ctx, struct pf_err *err)
     struct tensor *t = ctx;
     enum pf_status st;
 
-    if (t->action != DIFF)
+    if (t->action != DIFF || cli_status())
         return PF_OK;
     st = pf_reader_next(&t->other_reader, &t->other_rec, NULL, err);
     if (st == PF_END)
@@ -365,6 +366,9 @@ main(int argc, char **argv)
     cli_options(argc, argv, &command, &t);
     if (t.action != DIFF && (t.atol > 0 || t.rtol > 0))
         cli_usage("--atol and --rtol go with --diff");
+    if (cli.json && (t.action == NPY
+            || (t.action == RECORDS && t.format == PF_BINARY)))
+        cli_usage("-j is NDJSON, -o asks for something else");
     if (t.action == DIFF && pf_in_open(&t.other, t.other_name, &err))
         cli_die("%s: %s", t.other_name, err.msg);
     t.other_reader.in = &t.other;

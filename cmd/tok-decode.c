@@ -251,6 +251,7 @@ main(int argc, char **argv)
     int status;
 
     cli_options(argc, argv, &command, &d);
+    d.records |= cli.json;
     if (d.slurp + d.nul + d.records + d.list > 1)
         cli_usage("only one of -s, -0, -r, -t");
     if (d.raw && d.records)

@@ -52,7 +52,10 @@ option(void *ctx, int key, const char *arg)
     case 's': e->slurp = true; break;
     case '0': e->nul = true; break;
     case 'r': e->records = true; break;
-    case 'c': e->count = true; break;
+    case 'c':
+        e->count = true;
+        cli_begin(PF_NDJSON, true);
+        break;
     case TOTAL: e->total = true; break;
     case 't': e->tokens = true; break;
     case 'o': e->offsets = true; break;
@@ -61,6 +64,7 @@ option(void *ctx, int key, const char *arg)
         if (strcmp(arg, "u16") != 0 && strcmp(arg, "u32") != 0)
             cli_usage("--raw: '%s' is neither u16 nor u32", arg);
         e->raw = arg[1] == '1' ? 2 : 4;
+        cli_begin(PF_NDJSON, true);
         break;
     case EOT: e->eot = true; break;
     case SPECIAL: e->special = arg; break;
@@ -230,6 +234,11 @@ encode_record(void *ctx, struct cli_item *item, struct pf_err *err)
     struct pf_buf text = PF_BUF_INIT;
     enum pf_status st;
 
+    if (pf_record_is_mark(rec)) {
+        /* --end puts the mark of the input at the end of all. */
+        item->skip = e->end && !pf_record_field(rec, "seq");
+        return PF_OK;
+    }
     if (pf_record_has(rec, "text_pair"))
         return pf_fail(err, PF_EFORMAT, "text_pair: this tokenizer encodes "
             "single texts");
@@ -384,7 +393,6 @@ main(int argc, char **argv)
         .ctx = &e,
         .main_input = "text",
         .format = PF_NDJSON,
-        .pass_marks = true,
         .one = encode_record,
         .end = finish,
     };

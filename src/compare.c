@@ -76,7 +76,8 @@ pf_compare(const struct pf_tensor *a, const struct pf_tensor *b, double atol,
     for (size_t i = 0; !st && i < n; i++) {
         apart = fabs(x[i] - y[i]);
         if (x[i] == y[i] || (isnan(x[i]) && isnan(y[i]))
-            || apart <= atol + rtol * fabs(y[i]))
+            || (isfinite(x[i]) && isfinite(y[i])
+                && apart <= atol + rtol * fabs(y[i])))
             continue;
         if (d->n++ == 0 || apart > worst || (isnan(apart) && !isnan(worst))) {
             worst = apart;

@@ -193,6 +193,10 @@ end_ids(struct pf_config *c, const cJSON *doc, struct pf_err *err)
 {
     const cJSON *m = member(doc, "eos_token_id"), *id;
 
+    /* HuggingFace's default, where the vocabulary has that id; null is none. */
+    if (!cJSON_GetObjectItemCaseSensitive(doc, "eos_token_id")
+        && c->vocab > 50256)
+        c->eos[c->n_eos++] = 50256;
     for (id = cJSON_IsArray(m) ? m->child : m; id;
         id = cJSON_IsArray(m) ? id->next : NULL) {
         if (!cJSON_IsNumber(id) || id->valuedouble < 0

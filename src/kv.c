@@ -133,39 +133,47 @@ pf_kv_bytes(const struct pf_kv_cache *c)
     return c->pages * c->page_bytes;
 }
 
-/* A page for writing: NULL with PF_AGAIN, PF_ERANGE or PF_ENOMEM in *st. */
+/* A page for writing, or NULL when the limit is reached or memory is out. */
 static float *
-new_page(struct pf_kv_cache *c, const struct pf_kv *spared,
-    enum pf_status *st, struct pf_err *err)
+new_page(struct pf_kv_cache *c)
 {
     struct page *p = c->spare;
 
-    while (c->pages >= c->limit) {
-        struct pf_kv *old = c->oldest;
-
-        while (old && (old->busy || old == spared))
-            old = old->newer;
-        if (!old) {
-            *st = c->n_busy ? PF_AGAIN
-                : pf_fail(err, PF_ERANGE, "the sequence needs more than the "
-                    "%zu pages of %zu bytes that the limit of the KV cache "
-                    "allows; raise --kv-mem", c->limit, c->page_bytes);
-            return NULL;
-        }
-        c->dropped++;
-        free_kv(c, old);
-        p = c->spare;
-    }
+    if (c->pages >= c->limit)
+        return NULL;
     if (p) {
         c->spare = p->next;
         c->n_spare--;
     } else if (!(p = aligned_alloc(64, c->page_bytes))) {
-        *st = pf_fail_mem(err);
         return NULL;
     }
     p->refs = 1;
     c->pages++;
     return (float *)(void *)((char *)p + HEAD);
+}
+
+/*
+ * After new_page failed: drops the least recently used sequence that is
+ * neither busy nor `spared`.
+ */
+static enum pf_status
+drop_one(struct pf_kv_cache *c, const struct pf_kv *spared,
+    struct pf_err *err)
+{
+    struct pf_kv *old = c->oldest;
+
+    if (c->pages < c->limit)
+        return pf_fail_mem(err);
+    while (old && (old->busy || old == spared))
+        old = old->newer;
+    if (!old)
+        return c->n_busy ? PF_AGAIN
+            : pf_fail(err, PF_ERANGE, "the sequence needs more than the %zu "
+                "pages of %zu bytes that the limit of the KV cache allows; "
+                "raise --kv-mem", c->limit, c->page_bytes);
+    c->dropped++;
+    free_kv(c, old);
+    return PF_OK;
 }
 
 /* A sequence that is not there yet, empty. */
@@ -244,19 +252,24 @@ extend(struct pf_kv_cache *c, struct pf_kv *kv, size_t pos, size_t end,
         return pf_fail_mem(err);
     if (kv->n_pages > keep)
         truncate_pages(c, kv, keep);
-    if (pos % PF_KV_GROUP && page_of(kv->pages[keep - 1])->refs > 1) {
-        copy = new_page(c, kv, &st, err);
-        if (!copy)
+    /* The page that pos lies in is written to: it must be our own.  Dropping
+     * others may make it so. */
+    while (pos % PF_KV_GROUP && page_of(kv->pages[keep - 1])->refs > 1) {
+        copy = new_page(c);
+        if (copy) {
+            memcpy(copy, kv->pages[keep - 1], c->page_bytes - HEAD);
+            release(c, kv->pages[keep - 1]);
+            kv->pages[keep - 1] = copy;
+        } else if ((st = drop_one(c, kv, err))) {
             return st;
-        memcpy(copy, kv->pages[keep - 1], c->page_bytes - HEAD);
-        release(c, kv->pages[keep - 1]);
-        kv->pages[keep - 1] = copy;
+        }
     }
     while (kv->n_pages < n) {
-        copy = new_page(c, kv, &st, err);
-        if (!copy)
+        copy = new_page(c);
+        if (copy)
+            kv->pages[kv->n_pages++] = copy;
+        else if ((st = drop_one(c, kv, err)))
             return st;
-        kv->pages[kv->n_pages++] = copy;
     }
     return PF_OK;
 }
@@ -273,11 +286,11 @@ pf_kv_begin(struct pf_kv_cache *c, struct pf_kv **out, const char *key,
         return PF_AGAIN;
     if (!pf_grow(&c->busy, &c->cap_busy, c->n_busy + 1, sizeof *c->busy))
         return pf_fail_mem(err);
-    if (fork) {
+    if (fork && !(kv && kv->forked)) {
         from = pf_seqmap_get(&c->map, fork, fork_len);
         if (from && from->busy)
             return PF_AGAIN;
-        if (!from || from->len < pos)
+        if ((from ? from->len : 0) < pos)
             return too_few(c, "the sequence it forks", from ? from->len : 0,
                 pos, err);
         if (pos && from->tag != tag)
@@ -285,8 +298,9 @@ pf_kv_begin(struct pf_kv_cache *c, struct pf_kv **out, const char *key,
                 "through other layers");
         if (!kv && !(kv = new_kv(c, key, len, err)))
             return PF_ENOMEM;
-        if (kv != from && (st = share(c, kv, from, pos, err)))
+        if (from && kv != from && (st = share(c, kv, from, pos, err)))
             return st;
+        kv->tag = tag;
     } else if (pos > (kv ? kv->len : 0)) {
         return too_few(c, "the sequence", kv ? kv->len : 0, pos, err);
     } else if (pos && kv->tag != tag) {
@@ -301,8 +315,11 @@ pf_kv_begin(struct pf_kv_cache *c, struct pf_kv **out, const char *key,
     if (st) {
         /* What was held is still there, up to pos. */
         kv->len = kv->len < pos ? kv->len : pos;
+        /* Asked again, what it took over from `fork` may be all there is. */
+        kv->forked = fork && st == PF_AGAIN;
         return st;
     }
+    kv->forked = false;
     kv->len = pos + T;
     kv->tag = tag;
     kv->busy = true;

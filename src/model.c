@@ -196,6 +196,8 @@ fingerprint(struct pf_model *m)
     h = pf_hash(h, &m->config.heads, sizeof m->config.heads);
     h = pf_hash(h, &m->config.eps, sizeof m->config.eps);
     h = pf_hash(h, &m->config.act, sizeof m->config.act);
+    h = pf_hash(h, &m->config.scale_attn, sizeof m->config.scale_attn);
+    h = pf_hash(h, &m->config.scale_by_layer, sizeof m->config.scale_by_layer);
     for (size_t i = 0; (t = pf_weights_at(m->weights, i)); i++) {
         bytes = pf_tensor_bytes(t);
         some = bytes < 64 ? bytes : 64;

@@ -97,13 +97,13 @@ dictionary(struct header *h, const char *text, size_t len, struct pf_err *err)
     struct py s = { text, text + len };
     const char *key, *v;
     size_t n, v_len;
-    unsigned seen = 0;
-    char at;
+    unsigned seen = 0, bit;
+    bool more = true;
 
     if (!py_take(&s, '{'))
         return pf_fail(err, PF_EFORMAT, ".npy: the header is no dictionary");
     while (!py_take(&s, '}')) {
-        if (!py_string(&s, &key, &n) || !py_take(&s, ':'))
+        if (!more || !py_string(&s, &key, &n) || !py_take(&s, ':'))
             return pf_fail(err, PF_EFORMAT, ".npy: malformed header");
         if (n == 5 && memcmp(key, "descr", 5) == 0) {
             bool known = false;
@@ -120,32 +120,38 @@ dictionary(struct header *h, const char *text, size_t len, struct pf_err *err)
                 return pf_fail(err, PF_EFORMAT, ".npy: type '%.*s' is not "
                     "supported (little-endian numbers and booleans are)",
                     (int)(v_len < 20 ? v_len : 20), v);
-            seen |= 1;
+            bit = 1;
         } else if (n == 13 && memcmp(key, "fortran_order", 13) == 0) {
             h->fortran = py_word(&s, "True");
             if (!h->fortran && !py_word(&s, "False"))
                 return pf_fail(err, PF_EFORMAT, ".npy: fortran_order is "
                     "neither True nor False");
-            seen |= 2;
+            bit = 2;
         } else if (n == 5 && memcmp(key, "shape", 5) == 0) {
             if (!py_take(&s, '('))
                 return pf_fail(err, PF_EFORMAT, ".npy: the shape is no tuple");
-            while (!py_take(&s, ')')) {
+            h->ndim = 0;
+            for (more = true; !py_take(&s, ')'); more = py_take(&s, ',')) {
+                if (!more)
+                    return pf_fail(err, PF_EFORMAT, ".npy: malformed shape");
                 if (h->ndim == PF_MAX_DIMS)
                     return pf_fail(err, PF_ESHAPE, ".npy: more than %d "
                         "dimensions", PF_MAX_DIMS);
                 if (!py_size(&s, &h->shape[h->ndim++]))
                     return pf_fail(err, PF_EFORMAT, ".npy: malformed shape");
-                py_take(&s, ',');
             }
-            seen |= 4;
+            bit = 4;
         } else {
             return pf_fail(err, PF_EFORMAT, ".npy: unknown header key");
         }
-        at = s.p < s.end ? *s.p : '\0';
-        if (!py_take(&s, ',') && at != '}' && at != ' ' && at != '\n')
-            return pf_fail(err, PF_EFORMAT, ".npy: malformed header");
+        if (seen & bit)
+            return pf_fail(err, PF_EFORMAT, ".npy: a header key stands twice");
+        seen |= bit;
+        more = py_take(&s, ',');
     }
+    py_take(&s, '\n'); /* and the spaces before it */
+    if (s.p < s.end)
+        return pf_fail(err, PF_EFORMAT, ".npy: malformed header");
     return seen == 7 ? PF_OK : pf_fail(err, PF_EFORMAT, ".npy: the header "
         "lacks descr, fortran_order or shape");
 }

@@ -160,7 +160,10 @@ array_read(struct pf_reader *r, struct array *a, struct pf_json *j,
     pf_buf_clear(&r->numbers);
     *a = (struct array){ .numbers = &r->numbers,
         .kind = type == PF_F32 ? FLOATS : INTEGERS };
-    st = array_axis(j, a, 0, err);
+    if (pf_json_peek(j) == '[')
+        st = array_axis(j, a, 0, err);
+    else
+        st = array_number(j, a, true, err); /* no axes, one number */
     return st ? st : pf_buf_check(&r->numbers, err);
 }
 
@@ -249,7 +252,8 @@ member(struct pf_reader *r, struct pf_record *rec, struct pf_json *j,
         return st ? pf_fail(err, st, "%s: %.300s", name, why.msg) : PF_OK;
     }
     if (tensors && pf_json_peek(j) == '['
-        && (r->all_tensors || strchr(name, '.'))) {
+        && (r->all_tensors ? !pf_metadata_name(name)
+            : strchr(name, '.') != NULL)) {
         st = maybe_array(r, rec, name, j, &done, err);
         if (st || done)
             return st;
@@ -339,6 +343,7 @@ document(struct pf_reader *r, struct pf_record *rec, const char *p,
     enum pf_status st;
     size_t header;
     char *data;
+    int ours = 0;
 
     st = pf_safetensors_len(p, &header, err);
     if (!st)
@@ -361,7 +366,10 @@ document(struct pf_reader *r, struct pf_record *rec, const char *p,
     for (size_t i = 0; i < doc.n_meta; i++) {
         const struct pf_safetensors_meta *m = &doc.meta[i];
 
-        if (strcmp(m->key, "pipeformer") == 0)
+        if (strcmp(m->key, "pipeformer") == 0 && ours++)
+            st = pf_fail(err, PF_EFORMAT, "safetensors: __metadata__ has "
+                "\"pipeformer\" twice");
+        else if (strcmp(m->key, "pipeformer") == 0)
             st = pf_record_parse_object(r, rec, m->value, m->value_len, false,
                 err);
         else if (memchr(m->key, 0, m->key_len))
@@ -382,15 +390,16 @@ document(struct pf_reader *r, struct pf_record *rec, const char *p,
 
 enum kind { LINE, DOCUMENT, NPY, UNKNOWN };
 
+/* Four bytes decide (six for .npy), or the end of the input. */
 static enum kind
-kind_of(const char *p, size_t n)
+kind_of(const char *p, size_t n, bool eof)
 {
     for (size_t i = 0; i < n && i < 4; i++)
         if ((unsigned char)p[i] < 0x09)
             return DOCUMENT;
-    if (n && p[0] == '\x93')
-        return n < 6 ? UNKNOWN : memcmp(p, "\x93NUMPY", 6) ? LINE : NPY;
-    return n < 4 && !memchr(p, '\n', n) ? UNKNOWN : LINE;
+    if (p[0] == '\x93' && n >= 6 && memcmp(p, "\x93NUMPY", 6) == 0)
+        return NPY;
+    return n >= 4 + 2 * (p[0] == '\x93') || eof ? LINE : UNKNOWN;
 }
 
 /* Where a whole frame stands, once it is there. */
@@ -414,19 +423,18 @@ look(struct pf_reader *r, struct frame *f, struct pf_err *err)
     enum kind kind;
 
     f->kind = UNKNOWN;
-    /* Lines without a record in them. */
-    while (in->start < in->end && r->scanned == 0
-        && (in->data[in->start] == '\n' || in->data[in->start] == '\r'))
-        pf_in_skip(in, 1);
-    n = in->end - in->start;
-    if (n == 0)
-        return in->eof ? PF_END : PF_OK;
-    p = in->data + in->start;
-    kind = kind_of(p, n);
-    if (kind == UNKNOWN && in->eof)
-        kind = LINE;
-    if (kind == UNKNOWN)
-        return PF_OK;
+    for (;;) {
+        n = in->end - in->start;
+        if (n == 0)
+            return in->eof ? PF_END : PF_OK;
+        p = in->data + in->start;
+        kind = kind_of(p, n, in->eof);
+        if (kind == UNKNOWN)
+            return PF_OK;
+        if (kind != LINE || r->scanned || (*p != '\n' && *p != '\r'))
+            break;
+        pf_in_skip(in, 1); /* a line without a record in it */
+    }
     if (kind == LINE) {
         nl = memchr(p + r->scanned, '\n', n - r->scanned);
         r->scanned = nl ? (size_t)(nl - p) : n;

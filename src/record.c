@@ -44,6 +44,17 @@ pf_tensor_name(const char *name, enum pf_dtype *type)
 }
 
 bool
+pf_metadata_name(const char *name)
+{
+    static const char *const names[] = { "layers", "heads", "allow", "probs" };
+
+    for (size_t i = 0; i < sizeof names / sizeof *names; i++)
+        if (strcmp(names[i], name) == 0)
+            return true;
+    return false;
+}
+
+bool
 pf_per_position(const char *name)
 {
     static const char *const names[] = { "ids", "tokens", "offsets",
@@ -190,8 +201,20 @@ pf_record_copy_field(struct pf_record *rec, const struct pf_record *from,
     const char *name, struct pf_err *err)
 {
     const struct pf_field *f = pf_record_field(from, name);
+    enum pf_status st;
+    char *key;
 
-    return f ? pf_record_set(rec, name, f->text, f->len, err) : PF_OK;
+    if (!f)
+        return PF_OK;
+    key = pf_arena_copy(&rec->mem, f->key, f->key_len);
+    if (!key)
+        return pf_fail_mem(err);
+    st = pf_record_set(rec, name, f->text, f->len, err);
+    if (!st) {
+        pf_record_field(rec, name)->key = key;
+        pf_record_field(rec, name)->key_len = f->key_len;
+    }
+    return st;
 }
 
 struct pf_tensor *
@@ -285,6 +308,9 @@ pf_record_bool(const struct pf_record *rec, const char *name, bool *v,
     const struct pf_field *f = pf_record_field(rec, name);
 
     *v = f && f->len == 4 && memcmp(f->text, "true", 4) == 0;
+    if (!f && pf_record_tensor(rec, name))
+        return pf_fail(err, PF_EFORMAT, "%s: is a tensor, neither true nor "
+            "false", name);
     if (!f || *v || (f->len == 5 && memcmp(f->text, "false", 5) == 0))
         return PF_OK;
     return pf_fail(err, PF_EFORMAT, "%s: is neither true nor false", name);

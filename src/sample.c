@@ -143,8 +143,8 @@ pf_sampler_step(struct pf_sampler *s, const struct pf_step *step)
 
     switch (step->kind) {
     case PF_STEP_TEMP:
-        if (step->x == 0) {
-            keep(s, 1);
+        if (step->x == 0 || !isfinite(s->best.z / step->x)) {
+            keep(s, 1); /* so cold that nothing else has any mass */
             break;
         }
         for (size_t i = 0; i < s->n; i++)

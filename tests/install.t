@@ -37,12 +37,14 @@ for page in pipeformer.5 pipeformer-models.5 pipeformer.7 \
         "test -s '$prefix/share/man/man${page##*.}/$page'"
 done
 
-# --- The library.  What this build was compiled with (sanitizers) is needed
-# for what links it, too.
-CC=$(sed -n 's/^CMAKE_C_COMPILER:[A-Z]*=//p' "$PF_BUILD/CMakeCache.txt")
-CFLAGS=$(sed -n 's/^CMAKE_C_FLAGS:[A-Z]*=//p' "$PF_BUILD/CMakeCache.txt")
+# --- The library.  The sanitizers that it was compiled with are needed for
+# what links it, too.
+cached() { sed -n "s/^$1:[A-Z]*=//p" "$PF_BUILD/CMakeCache.txt"; }
+CC=$(cached CMAKE_C_COMPILER)
+sanitize=$(cached PF_SANITIZE)
+CFLAGS="$(cached CMAKE_C_FLAGS)${sanitize:+ -fsanitize=$sanitize}"
 PKG_CONFIG_PATH=$(dirname "$(find "$prefix" -name pipeformer.pc)")
-export CC CFLAGS PKG_CONFIG_PATH
+export PKG_CONFIG_PATH
 is 'pkg-config: the version' "$(pkg-config --modversion pipeformer)" \
     "$(model-info --version | sed 's/.* //')"
 cat >program.c <<'END'

@@ -47,7 +47,9 @@ for source in "$PF_SOURCE"/cmd/*.c; do
     fi
     sed -n 's/^\.Sh //p' "$page" >got
     is "$name: sections" "$(cat got)" "$(cat sections)"
-    "$name" --help | sed -n 's/^  \(-.,\|   \) --\([a-z-]*\).*/--\2/p' |
+    "$name" --help | sed -n -e '/^and, as in every/,$p' \
+        -e '/^and, as in every/,$!s/^  \(-.,\|   \) --\([a-z-]*\).*/--\2/p' |
+        grep -o -e '--[a-z-]*' |
         sort >want
     sed -n '/^\.Sh OPTIONS/,/^\.Sh FORMAT/p' "$page" | grep '^\.' |
         grep -o 'Fl -[a-z][a-z-]*' | sed 's/Fl -/--/' | sort -u >got

@@ -24,7 +24,7 @@ struct pf_kv {
     size_t len;
     /* The cache's own: */
     size_t tag;
-    bool busy;
+    bool busy, forked;
     char *key;
     size_t key_len;
     struct pf_kv *older, *newer; /* by last use */

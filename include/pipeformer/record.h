@@ -125,6 +125,9 @@ bool pf_record_is_mark(const struct pf_record *rec);
  */
 bool pf_tensor_name(const char *name, enum pf_dtype *type);
 
+/* The known names that are lists of numbers and yet metadata: layers, ... */
+bool pf_metadata_name(const char *name);
+
 /* Names that have an entry a position, and so do not go to other positions. */
 bool pf_per_position(const char *name);
 
@@ -135,7 +138,8 @@ bool pf_per_position(const char *name);
 struct pf_reader {
     struct pf_in *in;
     const char *main_name; /* what an array from .npy is called */
-    bool all_tensors;      /* NDJSON: every rectangular array is a tensor */
+    bool all_tensors;      /* NDJSON: every rectangular array is a tensor but
+                              those that pf_metadata_name knows */
     size_t scanned;        /* bytes of the line in the making looked through */
     struct pf_buf scratch, numbers;
 };

@@ -151,7 +151,7 @@ json 'a prompt that fills the window: one token comes' 'generate -n 5 long' \
     '' 'length == 1 and .[0].pos == 256 and .[0].done == "length"'
 jq -nc '{seq: "long", ids: [range(257)]}' >long
 want 'a prompt longer than the window: refused' 'generate -n 5 long' '' 1 - \
-    'embed: *window is 256'
+    'embed: *window of 256*'
 json 'a longer one than the pieces that generate makes of it' \
     "jq -c '{seq: 1, ids: [range(250)]}' /dev/null; \
         jq -nc '{seq: 1, ids: [range(250)]}' | generate --whole -n 3" '' \
@@ -266,8 +266,22 @@ want 'a pipe that gives what nobody asked for' \
     "generate -- 'echo \"{\\\"seq\\\":9,\\\"ids\\\":[1]}\"'" '{"ids":[1]}' 1 \
     - 'generate: *not given*'
 want 'a stage of it that fails' \
-    "generate -- 'embed | attend | unembed | sh -c \"head -c 9 >/dev/null; \
+    "timeout 20 generate -- 'embed | attend | unembed | sh -c \"head -c 9 >/dev/null; \
         exit 3\" | sample -n 2'" '{"ids":[1]}' 1 - 'generate: *'
+cat >killed.sh <<'END'
+# generate, with its attend killed in the middle: the status of generate
+yes '{"ids":[5]}' | head -n 300 \
+    | jq -c --slurp 'to_entries[] | .value + {seq: .key}' >in
+timeout 20 generate -q -- "embed | { sh -c 'echo \$\$ >pid
+    exec attend' || :; } | unembed | sample -n 200" <in >tokens 2>/dev/null &
+until [ -s tokens ]; do sleep 0.1; done
+kill -9 "$(cat pid)"
+wait $!
+echo $?
+tail -n 1 tokens | jq -e 'has("error")'
+END
+want 'a stage of it that is killed' 'sh killed.sh 2>/dev/null' '' 0 '1
+true'
 want 'a model that is not there' 'generate -m /nowhere -n 1' '{"ids":[1]}' 1 \
     - '*/nowhere*'
 want 'a closed output' 'generate -n 40 prompts | head -n 1 | wc -l' '' 0 1
@@ -278,7 +292,7 @@ for count in $((huge / 5)) $huge; do
     yes '{"ids":[2412,643]}' | head -n $count \
         | jq -c --slurp 'to_entries[] | .value + {seq: .key}' >ids
     rm -f rss.*
-    pipe "python3 '$PY' rss rss.generate generate --whole -n 2 ids -- \
+    pipe "python3 '$PY' rss rss.generate generate --whole ids -- \
         'embed | python3 \"$PY\" rss rss.attend attend | unembed \
         | python3 \"$PY\" rss rss.sample sample -n 2'" \
         "jq -c '[.seq, .ids]'" >got

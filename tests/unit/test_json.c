@@ -72,7 +72,6 @@ test_print_table(void **ctx)
     check_print(1e-45f, "1e-45");
     check_print(3e-45f, "3e-45");
     check_print(1e10f, "1e10");
-    check_print(5e-324f, "0");
     check_print(NAN, "null");
     check_print(-NAN, "null");
     check_print(INFINITY, "1e999");
@@ -355,6 +354,7 @@ test_null_and_junk(void **ctx)
         "\"1\"", "[1]", "{}" };
     static const char *const trailing[] = { "01", "1 2", "0x10", "1.5.5",
         "nulll", "1e5e5", "-01" };
+    static const float want[] = { 1, 12, 123, 1234 };
     struct pf_json j;
     double d;
     float f;
@@ -386,7 +386,7 @@ test_null_and_junk(void **ctx)
         memcpy(s, "1234", n);
         j = pf_json_at(s, n);
         assert_int_equal(pf_json_f32(&j, &f, NULL), PF_OK);
-        assert_true(f == (float[]){ 1, 12, 123, 1234 }[n - 1]);
+        assert_true(f == want[n - 1]);
         free(s);
     }
 }

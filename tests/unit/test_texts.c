@@ -1,0 +1,340 @@
+#include <stdarg.h>
+#include <stddef.h>
+#include <setjmp.h>
+#include <stdint.h>
+#include <cmocka.h>
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include <pipeformer/texts.h>
+
+/* Texts that go into a pipe, "|" after each; what has come out so far. */
+struct run {
+    struct pf_texts *texts;
+    struct pf_out out;
+    int fd[2];
+    char got[70000];
+    size_t n;
+};
+
+static void
+start(struct run *r)
+{
+    r->out = (struct pf_out)PF_OUT_INIT;
+    assert_int_equal(pipe(r->fd), 0);
+    r->out.fd = r->fd[1];
+    r->n = 0;
+    assert_int_equal(pf_texts_new(&r->texts, &r->out, "|", 1, NULL), PF_OK);
+}
+
+static void
+check(struct run *r, const char *want)
+{
+    assert_int_equal(pf_out_flush(&r->out, NULL), PF_OK);
+    assert_int_equal(write(r->fd[1], "#", 1), 1); /* so that read returns */
+    r->n += (size_t)read(r->fd[0], r->got + r->n, sizeof r->got - r->n - 1);
+    r->got[--r->n] = '\0';
+    assert_string_equal(r->got, want);
+}
+
+static void
+stop(struct run *r, const char *want)
+{
+    assert_int_equal(pf_texts_end(r->texts, NULL), PF_OK);
+    check(r, want);
+    pf_texts_free(r->texts);
+    pf_out_fini(&r->out);
+    close(r->fd[0]);
+    close(r->fd[1]);
+}
+
+enum { MORE = 1, DONE = 2 };
+
+static void
+piece(struct run *r, const char *key, size_t pos, int flags, const char *s)
+{
+    assert_int_equal(pf_texts_add(r->texts, key, strlen(key), pos,
+        flags & MORE, flags & DONE, s, strlen(s), NULL), PF_OK);
+}
+
+static void
+test_one_after_another(void **ctx)
+{
+    static struct run r;
+
+    (void)ctx;
+    start(&r);
+    stop(&r, "");
+    start(&r); /* whole texts, as tok-encode makes them */
+    piece(&r, "0", 0, 0, "one");
+    check(&r, "one");
+    piece(&r, "1", 0, 0, "two");
+    check(&r, "one|two");
+    piece(&r, "2", 0, 0, "");
+    piece(&r, "3", 0, 0, "four");
+    check(&r, "one|two||four");
+    stop(&r, "one|two||four|");
+    start(&r); /* with done */
+    piece(&r, "0", 0, DONE, "one");
+    check(&r, "one|");
+    piece(&r, "1", 0, DONE, "two");
+    stop(&r, "one|two|");
+    start(&r); /* no seq: each from 0 is another text */
+    piece(&r, "", 0, 0, "one");
+    piece(&r, "", 0, 0, "two");
+    check(&r, "one|two");
+    piece(&r, "", 3, 0, "!");
+    check(&r, "one|two!");
+    piece(&r, "", 0, 0, "three");
+    stop(&r, "one|two!|three|");
+}
+
+/* The first is live, the others are held; then the next is live. */
+static void
+test_interleaved(void **ctx)
+{
+    static struct run r;
+
+    (void)ctx;
+    start(&r);
+    piece(&r, "a", 0, MORE, "a1 ");
+    piece(&r, "b", 0, MORE, "b1 ");
+    piece(&r, "c", 0, MORE, "c1 ");
+    check(&r, "a1 ");
+    piece(&r, "b", 2, 0, "b2 ");
+    piece(&r, "a", 2, 0, "a2 ");
+    check(&r, "a1 a2 ");
+    piece(&r, "c", 2, DONE, "c2"); /* done, but not its turn */
+    check(&r, "a1 a2 ");
+    piece(&r, "a", 4, DONE, "a3");
+    check(&r, "a1 a2 a3|c1 c2|b1 b2 ");
+    piece(&r, "b", 4, 0, "b3");
+    check(&r, "a1 a2 a3|c1 c2|b1 b2 b3");
+    piece(&r, "b", 6, DONE, "");
+    stop(&r, "a1 a2 a3|c1 c2|b1 b2 b3|");
+}
+
+/* Generated tokens come with positions past 0: none ends the other's. */
+static void
+test_tokens(void **ctx)
+{
+    static struct run r;
+
+    (void)ctx;
+    start(&r);
+    for (size_t pos = 5; pos < 9; pos++) {
+        piece(&r, "x", pos, 0, "x");
+        piece(&r, "y", pos, 0, "y");
+        piece(&r, "z", pos, 0, "z");
+    }
+    check(&r, "xxxx");
+    piece(&r, "x", 9, DONE, "");
+    check(&r, "xxxx|yyyy");
+    piece(&r, "z", 9, DONE, "!");
+    check(&r, "xxxx|yyyy");
+    stop(&r, "xxxx|yyyy|zzzz!|");
+}
+
+/* A whole text that is held ends when it is live and another one comes. */
+static void
+test_held_whole(void **ctx)
+{
+    static struct run r;
+
+    (void)ctx;
+    start(&r);
+    piece(&r, "a", 0, MORE, "a");
+    piece(&r, "b", 0, 0, "b");
+    piece(&r, "c", 0, 0, "c");
+    check(&r, "a");
+    piece(&r, "a", 1, DONE, "a");
+    check(&r, "aa|b");
+    piece(&r, "c", 1, 0, "c");
+    check(&r, "aa|b|cc");
+    piece(&r, "d", 0, 0, "d"); /* c had more: it may go on */
+    check(&r, "aa|b|cc");
+    piece(&r, "c", 2, DONE, "c");
+    check(&r, "aa|b|ccc|d");
+    stop(&r, "aa|b|ccc|d|");
+}
+
+static void
+test_restart(void **ctx)
+{
+    static struct run r;
+
+    (void)ctx;
+    start(&r);
+    piece(&r, "a", 0, MORE, "a1");
+    piece(&r, "b", 0, MORE, "b1");
+    piece(&r, "b", 0, MORE, "B1"); /* a held one anew: two texts */
+    piece(&r, "a", 0, MORE, "A1"); /* the live one anew */
+    check(&r, "a1|b1|B1");
+    piece(&r, "b", 2, 0, "B2");
+    check(&r, "a1|b1|B1B2");
+    piece(&r, "b", 4, DONE, "");
+    check(&r, "a1|b1|B1B2|A1");
+    piece(&r, "a", 2, DONE, "A2");
+    stop(&r, "a1|b1|B1B2|A1A2|");
+}
+
+/* A live text is written as it comes, but never a part of a character. */
+static void
+test_utf8(void **ctx)
+{
+    static const char text[] = "a\xc3\xa9\xe2\x82\xac\xf0\x9f\x98\x80z";
+    static struct run r;
+    char s[2] = "", want[32];
+    size_t n = sizeof text - 1;
+
+    (void)ctx;
+    start(&r);
+    for (size_t i = 0; i < n; i++) {
+        /* Whole characters of the bytes that came. */
+        static const size_t whole[] = { 1, 1, 3, 3, 3, 6, 6, 6, 6, 10, 11 };
+
+        s[0] = text[i];
+        piece(&r, "a", i, 0, s);
+        memcpy(want, text, whole[i]);
+        want[whole[i]] = '\0';
+        check(&r, want);
+    }
+    stop(&r, "a\xc3\xa9\xe2\x82\xac\xf0\x9f\x98\x80z|");
+    /* What can be no character goes out at once, as it is; a beginning of
+     * one when the text ends. */
+    start(&r);
+    piece(&r, "a", 0, MORE, "\xff\xc3");
+    check(&r, "\xff");
+    piece(&r, "a", 2, 0, "(\x80\xe2\x82");
+    check(&r, "\xff\xc3(\x80");
+    piece(&r, "a", 6, DONE, "");
+    check(&r, "\xff\xc3(\x80\xe2\x82|");
+    piece(&r, "b", 0, MORE, "\xf0\x9f");
+    check(&r, "\xff\xc3(\x80\xe2\x82|");
+    stop(&r, "\xff\xc3(\x80\xe2\x82|\xf0\x9f|");
+    /* Held ones too, when they become live. */
+    start(&r);
+    piece(&r, "a", 1, 0, "a");
+    piece(&r, "b", 1, 0, "b\xc3");
+    piece(&r, "a", 2, DONE, "");
+    check(&r, "a|b");
+    piece(&r, "b", 2, 0, "\xa9");
+    stop(&r, "a|b\xc3\xa9|");
+}
+
+static void
+test_many(void **ctx)
+{
+    enum { MANY = 600 };
+    static struct run r;
+    static char want[16 * MANY];
+    size_t n;
+    char key[16], s[16];
+
+    (void)ctx;
+    start(&r);
+    for (size_t round = 0; round < 3; round++)
+        for (int i = 0; i < MANY; i++) {
+            sprintf(key, "s%d", i);
+            sprintf(s, "%d.", i);
+            piece(&r, key, 7 + round, 0, s);
+        }
+    check(&r, "0.0.0.");
+    for (int i = MANY; i-- > 1;) { /* the last is done first */
+        sprintf(key, "s%d", i);
+        piece(&r, key, 10, DONE, "");
+    }
+    check(&r, "0.0.0.");
+    piece(&r, "s0", 10, DONE, "");
+    n = 0;
+    for (int i = 0; i < MANY; i++)
+        n += (size_t)sprintf(want + n, "%d.%d.%d.|", i, i, i);
+    stop(&r, want);
+}
+
+static void
+test_errors(void **ctx)
+{
+    struct pf_out out = PF_OUT_INIT;
+    struct pf_texts *t;
+    FILE *full = fopen("/dev/full", "w");
+    char *large = malloc(100000);
+
+    (void)ctx;
+    assert_true(full && large);
+    out.fd = fileno(full);
+    assert_int_equal(pf_texts_new(&t, &out, NULL, 0, NULL), PF_OK);
+    memset(large, 'x', 100000);
+    assert_int_equal(pf_texts_add(t, "a", 1, 0, true, false, large, 100000,
+        NULL), PF_EIO);
+    free(large);
+    pf_texts_free(t);
+    pf_texts_free(NULL);
+    fclose(full);
+    pf_out_fini(&out);
+}
+
+/* --- Pieces as valid text --- */
+
+static void
+check_piece(struct pf_texts *t, const char *key, size_t pos, bool whole,
+    const char *s, const char *want)
+{
+    struct pf_buf b = PF_BUF_INIT;
+
+    assert_int_equal(pf_texts_piece(t, key, strlen(key), pos, whole, s,
+        strlen(s), &b, NULL), PF_OK);
+    pf_buf_addc(&b, '\0');
+    assert_string_equal(b.data, want);
+    pf_buf_fini(&b);
+}
+
+#define U "\xef\xbf\xbd"
+
+static void
+test_pieces(void **ctx)
+{
+    struct pf_texts *t;
+
+    (void)ctx;
+    assert_int_equal(pf_texts_new(&t, NULL, NULL, 0, NULL), PF_OK);
+    check_piece(t, "a", 0, false, "abc", "abc");
+    check_piece(t, "a", 3, false, "d\xe2", "d");
+    check_piece(t, "b", 0, false, "x\xc3", "x"); /* each has its own */
+    check_piece(t, "a", 4, false, "\x82", "");
+    check_piece(t, "a", 5, false, "\xac.", "\xe2\x82\xac.");
+    check_piece(t, "b", 1, false, "\xa9\xf0\x9f", "\xc3\xa9");
+    check_piece(t, "b", 2, true, "", U); /* one for a subpart */
+    check_piece(t, "b", 3, true, "", "");
+    check_piece(t, "a", 6, false, "\xff\xfe" "a\xc0\x80", U U "a" U U);
+    check_piece(t, "a", 7, false, "\xe2\x82(\xed\xa0\x80", U "(" U U U);
+    check_piece(t, "a", 8, true, "z\xf0\x9f\x98", "z" U);
+    /* Position 0 forgets what was held back. */
+    check_piece(t, "a", 9, false, "\xf0\x9f", "");
+    check_piece(t, "a", 0, false, "\x98y", U "y");
+    check_piece(t, "", 0, false, "", "");
+    check_piece(t, "c", 0, false, "\xc3", ""); /* held at the end: freed */
+    check_piece(t, "d", 0, false, "\xc3", "");
+    pf_texts_free(t);
+}
+
+int
+main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_one_after_another),
+        cmocka_unit_test(test_interleaved),
+        cmocka_unit_test(test_tokens),
+        cmocka_unit_test(test_held_whole),
+        cmocka_unit_test(test_restart),
+        cmocka_unit_test(test_utf8),
+        cmocka_unit_test(test_many),
+        cmocka_unit_test(test_errors),
+        cmocka_unit_test(test_pieces),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
