@@ -22,16 +22,21 @@ cli_model_dir(void)
 }
 
 bool
-cli_has_config(const char *dir)
+cli_is_vocabulary(const char *dir)
 {
+    static const char *const files[] = { "config.json", "model.safetensors",
+        "model.safetensors.index.json" };
     struct pf_buf path = PF_BUF_INIT;
-    bool has;
+    bool found = false;
 
-    pf_buf_printf(&path, "%s/config.json", dir);
-    pf_buf_addc(&path, '\0');
-    has = !path.failed && access(path.data, F_OK) == 0;
+    for (size_t i = 0; i < sizeof files / sizeof *files; i++) {
+        pf_buf_clear(&path);
+        pf_buf_printf(&path, "%s/%s", dir, files[i]);
+        pf_buf_addc(&path, '\0');
+        found |= !path.failed && access(path.data, F_OK) == 0;
+    }
     pf_buf_fini(&path);
-    return has;
+    return !found;
 }
 
 struct pf_model *

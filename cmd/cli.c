@@ -73,8 +73,11 @@ cli_file_name(const char *file)
 static void
 make_error(struct pf_record *e, const struct pf_record *rec, const char *msg)
 {
-    if (rec)
+    struct pf_buf key = PF_BUF_INIT;
+
+    if (rec && pf_record_seq(rec, "seq", &key, NULL) == PF_OK)
         pf_record_copy_field(e, rec, "seq", NULL);
+    pf_buf_fini(&key);
     pf_record_set_string(e, "error", msg, strlen(msg), NULL);
 }
 

@@ -157,8 +157,8 @@ enum pf_status cli_emit(const struct pf_record *rec, struct pf_err *err);
 struct pf_model;
 struct pf_model *cli_model(void);
 
-/* Is there a config.json?  A vocabulary has none. */
-bool cli_has_config(const char *dir);
+/* A directory with neither config.json nor weights: a tokenizer at most. */
+bool cli_is_vocabulary(const char *dir);
 
 /* Its directory, with a NUL; the caller frees it with pf_buf_fini. */
 struct pf_buf cli_model_dir(void);

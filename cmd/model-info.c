@@ -202,7 +202,7 @@ main(int argc, char **argv)
     dir = cli_model_dir();
     cli.failed = 1; /* what is wrong from here on is wrong with the model */
     cli_begin(PF_NDJSON, true);
-    if (!cli_has_config(dir.data))
+    if (cli_is_vocabulary(dir.data))
         vocabulary(&b, dir.data, info.check);
     else if (pf_model_open(&m, dir.data, &err))
         cli_die("%s", err.msg);

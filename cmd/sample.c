@@ -339,9 +339,9 @@ open_model(struct sample *s)
     struct pf_buf dir = cli_model_dir();
     struct pf_err err;
 
-    s->has_model = cli_has_config(dir.data);
+    s->has_model = !cli_is_vocabulary(dir.data);
     if (!s->has_model)
-        cli_note("%s has no config.json: no end id and no window", cli.model);
+        cli_note("%s is a vocabulary only: no end id and no window", cli.model);
     else if (pf_config_open(&s->config, dir.data, &err))
         cli_die("%s", err.msg);
     if (s->opt.top && pf_tokenizer_open(&s->tok, dir.data, &err))

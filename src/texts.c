@@ -22,6 +22,7 @@ struct pf_texts {
     const char *after;
     size_t after_len;
     struct text *first, **last; /* in the order in which they began */
+    size_t n;
     struct pf_seqmap map;
 };
 
@@ -84,6 +85,7 @@ new_text(struct pf_texts *texts, const char *key, size_t len,
     t->key_len = len;
     *texts->last = t;
     texts->last = &t->next;
+    texts->n++;
     return t;
 }
 
@@ -93,6 +95,7 @@ drop(struct pf_texts *texts, struct text **at)
 {
     struct text *t = *at;
 
+    texts->n--;
     *at = t->next;
     if (texts->last == &t->next)
         texts->last = at;
@@ -163,7 +166,6 @@ pf_texts_add(struct pf_texts *texts, const char *key, size_t key_len,
     struct pf_err *err)
 {
     struct text *t = pf_seqmap_get(&texts->map, key, key_len);
-    struct text *live = texts->first;
     enum pf_status st = PF_OK;
 
     if (t && pos == 0) { /* begun anew: the old one is over */
@@ -171,22 +173,22 @@ pf_texts_add(struct pf_texts *texts, const char *key, size_t key_len,
         pf_seqmap_take(&texts->map, key, key_len);
         t = NULL;
     }
-    if (live && live != t && (live->single || live->done)) {
-        st = end_text(texts, &texts->first, err);
-        if (!st)
-            st = next_live(texts, err);
-    }
-    if (!st && !t && !(t = new_text(texts, key, key_len, err)))
-        st = PF_ENOMEM;
-    if (st)
-        return st;
+    if (!t && !(t = new_text(texts, key, key_len, err)))
+        return PF_ENOMEM;
     t->single = pos == 0 && !more;
     t->done = done;
     pf_buf_add(&t->held, bytes, n);
     st = pf_buf_check(&t->held, err);
-    if (st || t != texts->first)
-        return st;
-    return done ? next_live(texts, err) : write_held(texts, t, false, err);
+    if (!st && texts->first->done)
+        st = next_live(texts, err);
+    else if (!st && t == texts->first)
+        st = write_held(texts, t, false, err);
+    while (!st && texts->n > PF_TEXTS_WAIT && texts->first->single) {
+        st = end_text(texts, &texts->first, err);
+        if (!st)
+            st = next_live(texts, err);
+    }
+    return st;
 }
 
 enum pf_status

@@ -16,6 +16,12 @@
  */
 struct pf_texts;
 
+/*
+ * A text that came in one piece from position 0, not done, may be whole or go
+ * on: it waits for so many others to begin after it.
+ */
+enum { PF_TEXTS_WAIT = 1024 };
+
 /* `after` (borrowed) is written after each text. */
 enum pf_status pf_texts_new(struct pf_texts **texts, struct pf_out *out,
     const char *after, size_t after_len, struct pf_err *err);
@@ -23,9 +29,7 @@ void pf_texts_free(struct pf_texts *texts);
 
 /*
  * The next piece of the sequence of that key.  Position 0 begins its text
- * anew.  A piece from position 0 that promises no more may be the whole text:
- * it ends when another sequence comes, unless more of it came before.  `done`
- * ends the text.
+ * anew, `done` ends it; `more` promises that it goes on.
  */
 enum pf_status pf_texts_add(struct pf_texts *texts, const char *key,
     size_t key_len, size_t pos, bool more, bool done, const char *bytes,

@@ -31,9 +31,61 @@ check '-l runs a block again, if asked' \
     'attend in | attend -l 5 >a; tensor -j a'
 want 'not without -l' 'attend in | attend >/dev/null' '' 1 '' \
     'attend: <stdin>:1: *all 6 blocks*'
-for list in 6 0-6 99; do
-    want "-l $list: there is no such block" "attend -l $list in >out2" '' \
-        '[12]' '' 'attend: *-l: *' >why2 || :
-    tap_skip=
+for list in 6 0-6 99 99999999999999999999; do
+    want "-l $list: the model has 6 blocks" "attend -l $list in" '' 2 - \
+        'attend: -l: *last is 5*'
 done
+for list in x "''" 3-1 0- -1 0,,1 ,0 0, 0x1 '" 1"' 1.5; do
+    want "-l $list: no list" "attend -l $list in" '' 2 - 'attend: -l: *list*'
+done
+want '-l 0,0: twice' 'attend -l 0,0 in' '' 2 - 'attend: -l: 0 stands twice*'
+
+# --- Attention weights.
+json '-a: attn [L,H,T,S], layers, heads' 'attend -j -a in' '' '.[0]
+    | (.attn | length) == 6 and (.attn[0] | length) == 4
+        and (.attn[5][3] | length) == 3 and (.attn[5][3][0] | length) == 3
+        and .layers == [range(6)] and .heads == [range(4)]'
+json 'weights of a row add up to 1, and none looks ahead' 'attend -j -a in' \
+    '' '[.[0].attn[][]] | all(.[]; (map(add - 1 | fabs) | max) < 1e-5
+        and .[0][1] == 0 and .[0][2] == 0 and .[1][2] == 0)'
+json 'S counts what came before' \
+    "{ cat in; echo '{\"seq\":\"a\",\"pos\":3,\"ids\":[7,8]}' | embed; } \
+        | attend -j -a" '' '.[1].attn[0][0] | length == 2
+        and all(length == 5)'
+json '--heads' 'attend -j -a --heads 3,0 -l 2 in' '' '.[0]
+    | .heads == [3, 0] and .layers == [2] and (.attn[0] | length) == 2'
+check '--heads in the order written: the same weights' \
+    "attend -a -l 2 in | tensor -s attn:0,3 -o npy >a
+    attend -a -l 2 --heads 3,0 in | tensor -s attn:0,0 -o npy >b; cmp a b"
+json 'a second attend appends' 'attend -a -l 0-3 in | attend -j -a' '' \
+    '.[0].layers == [range(6)] and (.[0].attn | length) == 6'
+want 'but not of other heads' \
+    'attend -a -l 0 --heads 1 in | attend -a -l 1 >/dev/null' '' 1 '' \
+    'attend: <stdin>:1: attn: *'
+want '--heads without -a' 'attend --heads 1 in' '' 2 - 'attend: *-a*'
+want '--heads 4' 'attend -a --heads 4 in' '' 2 - 'attend: --heads: *last is 3*'
+
+# --- Memory.
+for size in 1Q -1 1.5M x "''" ' 1' 1KK 99999999999G \
+    99999999999999999999999; do
+    want "--kv-mem '$size'" "attend --kv-mem '$size' in" '' 2 - \
+        'attend: --kv-mem: *'
+done
+for size in 1048576 1024K 1M 1G 1T; do
+    check "--kv-mem $size" "attend --kv-mem $size in >/dev/null"
+done
+run 'attend -v in >/dev/null'
+case $status$(cat err) in
+0*kernels*threads*) ok '-v says which kernels and threads' ;;
+*) not_ok '-v says which kernels and threads' <err ;;
+esac
+json 'hidden from .npy' \
+    "tensor -s hidden -o npy in | attend -j" '' '.[0].layer == 6'
+json 'hidden of F16 is taken' "python3 -c '
+import sys
+from stream import *
+sys.stdout.buffer.write(document({\"hidden\": Tensor(\"F16\", [1, 160],
+    struct.pack(\"<160e\", *[0.5] * 160))})
+    + document({\"hidden\": f32([1, 160], [0.5] * 160)}))' | attend -j" '' \
+    '.[0].hidden == .[1].hidden'
 finish

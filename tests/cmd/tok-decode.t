@@ -82,9 +82,11 @@ want 'pos 0 begins another text' tok-decode '{"seq":0,"ids":[333]}
  fox'
 want 'no seq' tok-decode '{"ids":[333]}
 {"pos":1,"ids":[1698]}' 0 'The fox'
-# Two at once: the first is live, the second comes whole when it is done.
-split 'One, two 🦊.' a >a
-split 'Three, four é.' b >b
+# Two at once: the first is live, the second comes whole when it is done.  (At
+# pos 0, more says that they go on; without it a text is whole as it is.)
+split 'One, two 🦊.' a | jq -c 'if .pos == 0 then .more = true else . end' >a
+split 'Three, four é.' b | jq -c 'if .pos == 0 then .more = true else . end' \
+    >b
 paste -d '\n' a b | grep . >both
 want 'two that alternate do not mix' 'tok-decode both' '' 0 'One, two 🦊.
 Three, four é.'

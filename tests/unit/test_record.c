@@ -169,6 +169,13 @@ test_tensors(void **ctx)
     assert_int_equal(t->shape[7], 2);
     check_printed(&rec, "{\"mask\":[0,-1e999],\"ids\":[],\"hidden\":[[],[]],"
         "\"logits\":[[[]]],\"attn\":[[[[[[[[1,2]]]]]]]]}\n");
+    /* A number is an array without axes. */
+    parse(&rec, "{\"hidden\":0.5,\"ids\":7,\"mask\":true,\"q\":null}");
+    check_tensor(&rec, "hidden", PF_F32, 0, 0, 0);
+    check_tensor(&rec, "ids", PF_I32, 0, 0, 0);
+    check_tensor(&rec, "mask", PF_BOOL, 0, 0, 0);
+    check_printed(&rec, "{\"hidden\":0.5,\"ids\":7,\"mask\":true,"
+        "\"q\":null}\n");
     pf_record_fini(&rec);
 }
 
@@ -194,8 +201,8 @@ test_bad_tensors(void **ctx)
         { "{\"hidden\":[[[1]],[2]]}", "hidden: a number among", PF_ESHAPE },
         { "{\"hidden\":[[[[[[[[[1]]]]]]]]]}", "hidden: more than 8",
             PF_ESHAPE },
-        { "{\"hidden\":1}", "hidden", PF_EFORMAT },
-        { "{\"hidden\":null}", "hidden", PF_EFORMAT },
+        { "{\"ids\":1.5}", "ids: 1.5", PF_EFORMAT },
+        { "{\"hidden\":nil}", "hidden", PF_EFORMAT },
         { "{\"hidden\":\"x\"}", "hidden", PF_EFORMAT },
         { "{\"hidden\":{}}", "hidden", PF_EFORMAT },
         { "{\"hidden\":[\"1\"]}", "hidden", PF_EFORMAT },
@@ -287,7 +294,7 @@ test_all_tensors(void **ctx)
         "\"e\":[-9223372036854775808],\"f\":[1.5,16777217],"
         "\"g\":[9223372036854775808],\"h\":[1,\"x\"],\"i\":[[1],[2,3]],"
         "\"j\":[],\"kk\":3,\"l\":[{}],\"m\":[null],\"ids\":[5],\"n\":[[[]]],"
-        "\"o\":[-16777217]}", true, NULL), PF_OK);
+        "\"o\":[-16777217],\"layers\":[0,1],\"heads\":[0]}", true, NULL), PF_OK);
     check_tensor(&rec, "a", PF_F32, 1, 2, 0);
     t = check_tensor(&rec, "b", PF_BOOL, 2, 2, 1);
     assert_memory_equal(t->data, "\1\0", 2);
@@ -309,6 +316,8 @@ test_all_tensors(void **ctx)
     check_tensor(&rec, "ids", PF_I32, 1, 1, 0);
     check_tensor(&rec, "n", PF_F32, 3, 1, 1);
     check_tensor(&rec, "o", PF_I64, 1, 1, 0);
+    check_field(&rec, "layers", "[0,1]"); /* known to be metadata */
+    check_field(&rec, "heads", "[0]");
     pf_record_fini(&rec);
 }
 
@@ -835,7 +844,7 @@ test_cuts(void **ctx)
 
     (void)ctx;
     stream_add(&s, line, sizeof line - 1, line);
-    stream_add(&s, "{}\n", 3, "{}\n");
+    stream_add(&s, "{ }\n", 4, "{}\n"); /* no shorter: four bytes decide */
     parse(&rec, line);
     written(&b, &rec, PF_BINARY);
     stream_add(&s, b.data, b.len, line);

@@ -1,0 +1,174 @@
+# tensor: a look at records, and other forms of them.
+. "${PF_SOURCE:-$(dirname "$0")/../..}/tests/lib.sh"
+
+r='{"seq":"a","hidden":[[1,2,3],[4,5,6]],"ids":[7,8]}'
+
+# --- Listing.
+want 'a line a record' tensor "$r
+{\"x\":1}
+{\"q\":[[[1]]],\"mask\":[true]}" 0 'hidden F32 [2,3]	ids I32 [2]
+
+q F32 [1,1,1]	mask BOOL [1]'
+json '-j' 'tensor -j' "$r
+{}" '.[0] == {"record": 1, "seq": "a", "tensors": [
+    {"name": "hidden", "dtype": "F32", "shape": [2, 3]},
+    {"name": "ids", "dtype": "I32", "shape": [2]}]}
+    and .[1] == {"record": 2, "tensors": []}'
+want 'every rectangular array of numbers or booleans is a tensor' tensor \
+    '{"a":[1,2],"b":[[true],[false]],"c":["x"],"d":[[1],[2,3]],"e":{"f":[1]},"g":7,"h":[[],[]]}' \
+    0 'a F32 [2]	b BOOL [2,1]	h F32 [2,0]'
+want 'a scalar of .npy' "python3 -c '
+h = \"{\\\"descr\\\": \\\"<f4\\\", \\\"fortran_order\\\": False, \\\"shape\\\": (), }\\n\"
+import sys, struct
+sys.stdout.buffer.write(b\"\\x93NUMPY\\1\\0\" + struct.pack(\"<H\", len(h))
+    + h.encode() + struct.pack(\"<f\", 7))' >s.npy; tensor s.npy
+    tensor -o json s.npy" '' 0 'data F32 []
+{"data":7}'
+
+# --- Converting.
+want '-o json' 'tensor -o json' "$r" 0 "$r"
+check '-o safetensors' "printf '%s\n' '$r' | tensor -o safetensors \
+    | python3 -c 'import sys
+from stream import *
+(f, t), = read(sys.stdin.buffer)
+assert f == {\"seq\": \"a\"} and floats(t[\"ids\"]) == (7, 8)
+assert t[\"hidden\"].shape == [2, 3]'"
+check '-o npy' "printf '%s\n' '$r' | tensor -o npy -s hidden >h.npy
+    python3 -c 'from stream import *
+t = npy(\"h.npy\")
+assert t.shape == [2, 3] and floats(t) == (1, 2, 3, 4, 5, 6)'"
+check '-o npy: records one after the other' \
+    "printf '%s\n' '$r' '$r' | tensor -o npy -s hidden >two; \
+        cat h.npy h.npy | cmp - two"
+want '-o npy of two tensors' 'tensor -o npy' "$r" 1 - \
+    'tensor: <stdin>:1: *2 tensors*-s*'
+want '-o of something else' 'tensor -o yaml' "$r" 2 - 'tensor: -o: *yaml*'
+want 'two actions' 'tensor -o json --summary' "$r" 2 - '*only one*'
+want 'numbers beyond float32 stay whole' 'tensor -o json' \
+    '{"big":[16777217,9007199254740993],"hidden":[16777217]}' 0 \
+    '{"big":[16777217,9007199254740993],"hidden":[16777216]}'
+
+# --- Selecting.
+# s SLICE EXPECTED: of hidden [2,3]
+s() {
+    want "-s hidden:$1" "tensor -o json -s 'hidden:$1' | jq -c .hidden" "$r" \
+        0 "$2"
+}
+s '' '[[1,2,3],[4,5,6]]'
+s : '[[1,2,3],[4,5,6]]'
+s 0 '[1,2,3]'
+s 1 '[4,5,6]'
+s -1 '[4,5,6]'
+s 0,0 1
+s -1,-1 6
+s 0:1 '[[1,2,3]]'
+s :,0 '[1,4]'
+s :,-1: '[[3],[6]]'
+s :,:2 '[[1,2],[4,5]]'
+s :,::2 '[[1,3],[4,6]]'
+s ::-1 '[[4,5,6],[1,2,3]]'
+s :,::-1 '[[3,2,1],[6,5,4]]'
+s :,2:0:-1 '[[3,2],[6,5]]'
+s :,1:99 '[[2,3],[5,6]]'
+s 5: '[]'
+s :,9: '[[],[]]'
+s :,-99:1 '[[1],[4]]'
+s :,99::-2 '[[3,1],[6,4]]'
+s 1:0 '[]'
+s ::99 '[[1,2,3]]'
+s ::-99 '[[4,5,6]]'
+for bad in 2 -3 0,3 x 0,0,0 ::0 :, 0x1 --1 0:1:1:1 '0 ' , \
+    99999999999999999999 -99999999999999999999 ::9223372036854775807 \
+    9223372036854775807 -9223372036854775808; do
+    want "-s hidden:'$bad'" "tensor -o json -s 'hidden:$bad'" "$r" 1 - \
+        'tensor: <stdin>:1: *hidden*'
+done
+json 'several -s, in that order' \
+    'tensor -o json -s ids:1: -s hidden:0 | jq -c keys_unsorted' "$r" \
+    '.[0] == ["seq", "ids", "hidden"]'
+want 'the same twice' 'tensor -o json -s ids -s ids' "$r" 1 - \
+    'tensor: <stdin>:1: *ids*twice*'
+want 'one that is not there' 'tensor -o json -s nothing' "$r" 1 - \
+    'tensor: <stdin>:1: *no tensor nothing*'
+want 'names with dots' 'tensor -o json -s blocks.0.attn.q:0' \
+    '{"blocks.0.attn.q":[[1],[2]]}' 0 '{"blocks.0.attn.q":[1]}'
+want '--drop a tensor and a field' 'tensor -o json --drop ids --drop seq' \
+    "$r" 0 '{"hidden":[[1,2,3],[4,5,6]]}'
+want '--drop what is not there' 'tensor -o json --drop nothing' "$r" 0 "$r"
+want '-s and --drop' 'tensor -s hidden:0' "$r" 0 'hidden F32 [3]'
+
+# --- Summary.
+json '--summary' 'tensor --summary' \
+    '{"seq":3,"hidden":[[1,-2],[3,null]],"ids":[4]}' '
+    .[0].record == 1 and .[0].seq == 3 and .[0].name == "hidden"
+    and .[0].shape == [2, 2] and .[0].min == -2 and .[0].max == 3
+    and (.[0].mean - 2 / 3 | fabs) < 1e-9 and .[0].nan == 1
+    and (.[0].std - 2.0548046676563256 | fabs) < 1e-9
+    and (.[0].norm - (14 | sqrt) | fabs) < 1e-9
+    and .[1] == {"record": 1, "seq": 3, "name": "ids", "dtype": "I32",
+        "shape": [1], "min": 4, "max": 4, "mean": 4, "std": 0, "norm": 4,
+        "nan": 0}'
+json '--summary of nothing and of NaN' 'tensor --summary' \
+    '{"hidden":[]}
+{"hidden":[null]}' '.[0].min == null and .[0].norm == 0 and .[0].nan == 0
+    and .[1].max == null and .[1].nan == 1'
+json '--summary with an infinity' 'tensor --summary | jq -c .max' \
+    '{"hidden":[1,1e999]}' '.[0] > 1e308'
+
+# --- Comparing: 0 same, 1 different, 2 trouble.
+echo "$r" >a
+# diff NAME RECORD OPTIONS STATUS OUTPUT
+diff_() {
+    want "--diff: $1" "tensor --diff a $3" "$2" "$4" "$5"
+}
+diff_ 'the same' "$r" '' 0 ''
+diff_ 'fields do not count' "${r%\}},\"x\":1}" '' 0 ''
+diff_ 'a number' '{"hidden":[[1,2,3],[4,5,7]],"ids":[7,8]}' '' 1 \
+    '<stdin>:1: hidden: 1 of 6 elements differ, most at element 5: 7, there 6'
+diff_ 'within --atol' '{"hidden":[[1,2,3],[4,5,7]],"ids":[7,8]}' '--atol 1' \
+    0 ''
+diff_ 'not within --atol' '{"hidden":[[1,2,3],[4,5,7]],"ids":[7,8]}' \
+    '--atol 0.99' 1 -
+diff_ 'within --rtol' '{"hidden":[[1,2,3],[4,5,7]],"ids":[7,8]}' \
+    '--rtol 0.17' 0 ''
+diff_ 'not within --rtol' '{"hidden":[[1,2,3],[4,5,7]],"ids":[7,8]}' \
+    '--rtol 0.16' 1 -
+diff_ 'both together' '{"hidden":[[1,2,3],[4,5,7]],"ids":[7,8]}' \
+    '--atol 0.5 --rtol 0.1' 0 ''
+diff_ 'ids' '{"hidden":[[1,2,3],[4,5,6]],"ids":[7,9]}' '' 1 -
+diff_ 'a shape' '{"hidden":[1,2,3,4,5,6],"ids":[7,8]}' '' 1 -
+diff_ 'one that is missing' '{"hidden":[[1,2,3],[4,5,6]]}' '' 1 -
+diff_ 'one that is too many' "${r%\}},\"q\":[1]}" '' 1 -
+diff_ 'NaN is NaN only' '{"hidden":[[1,2,3],[4,5,null]],"ids":[7,8]}' \
+    '--atol 9e9' 1 -
+diff_ 'a record too many' "$r
+$r" '' 1 -
+diff_ 'a record too few' '' '' 1 -
+diff_ '-q' '{"hidden":[[1,2,3],[4,5,7]],"ids":[7,8]}' -q 1 ''
+diff_ 'one tensor' '{"hidden":[[1,2,3],[4,5,6]],"ids":[9]}' '-s hidden' 0 ''
+diff_ 'a slice' '{"hidden":[[1,2,3],[0,0,0]],"ids":[9]}' '-s hidden:0' 0 ''
+want '--diff: NaN equals NaN' "echo '{\"q\":[null,1e999]}' >b
+    tensor --diff b" '{"q":[null,1e999]}' 0 ''
+want '--diff: infinities of either sign differ' "echo '{\"q\":[1e999]}' >b
+    tensor --atol 9e99 --rtol 1 --diff b >/dev/null" '{"q":[-1e999]}' 1 ''
+want '--diff: an infinity and a number differ, whatever is allowed' \
+    "echo '{\"q\":[1e999]}' >b
+    tensor --atol 1 --rtol 1 --diff b >/dev/null" '{"q":[1]}' 1 ''
+want '--diff: a .npy file has no names' 'tensor --diff h.npy -s hidden' "$r" \
+    0 ''
+want '--diff: trouble: no file' 'tensor --diff /no/file' "$r" 2 - \
+    'tensor: /no/file: *'
+want '--diff: trouble: no operand file' 'tensor --diff a /no/file' '' 2 - \
+    'tensor: /no/file: *'
+want '--diff: trouble: bad there' 'echo what >b; tensor --diff b' "$r" 2 - \
+    'tensor: *b*'
+want '--diff: trouble: bad here' 'tensor --diff a' 'what' 2 - \
+    'tensor: <stdin>:1: *'
+want '--diff: trouble: an error record' 'tensor --diff a' \
+    '{"error":"x"}' 2 -
+want '--diff: a wrong option' 'tensor --diff a --atol -1' '' 2 - \
+    'tensor: --atol*'
+want '--atol without --diff' 'tensor --atol 1' "$r" 2 - 'tensor: *--diff*'
+want '--diff is strict: the least bit' "printf '{\"hidden\":[1.0000001]}' >b
+    tensor --diff b >/dev/null" '{"hidden":[1]}' 1 ''
+finish
