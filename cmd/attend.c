@@ -5,7 +5,7 @@
 #include <string.h>
 
 #include <pipeformer/forward.h>
-#include <pipeformer/json.h>
+#include <pipeformer/maps.h>
 #include <pipeformer/model.h>
 
 struct attend {
@@ -84,57 +84,6 @@ first_layer(const struct attend *a, const struct pf_record *rec, size_t *from,
     return PF_OK;
 }
 
-/* How many numbers a field lists; whether they are `want`, unless NULL. */
-static enum pf_status
-check_list(const struct pf_record *rec, const char *name, const size_t *want,
-    size_t n, struct pf_err *err)
-{
-    const struct pf_field *f = pf_record_field(rec, name);
-    struct pf_json j = pf_json_at(f ? f->text : "", f ? f->len : 0);
-    enum pf_status st = pf_json_open(&j, '[', NULL);
-    bool first = true, same = true;
-    size_t k = 0;
-    int64_t v;
-
-    while (!st && !(st = pf_json_next(&j, ']', &first, NULL))) {
-        st = pf_json_i64(&j, &v, NULL);
-        same = same && k < n && (!want || v == (int64_t)want[k]);
-        k++;
-    }
-    if (st != PF_END || k != n || !same)
-        return pf_fail(err, PF_EFORMAT, want ? "%s: attn holds other ones "
-            "than are wanted now" : "%s: does not say which ones attn holds",
-            name);
-    return PF_OK;
-}
-
-/* Weights of an earlier attend must be of the shape that these will have. */
-static enum pf_status
-check_attn(const struct attend *a, struct pf_record *rec, const struct job *j,
-    struct pf_err *err)
-{
-    const size_t shape[3] = { a->n_heads, j->T, j->pos + j->T };
-    const struct pf_tensor *old;
-    const float *v;
-    enum pf_status st = pf_record_f32(rec, "attn", &old, &v, err);
-    char was[128];
-
-    if (st)
-        return st;
-    if (!old) {
-        pf_record_drop(rec, "layers");
-        return PF_OK;
-    }
-    if (old->ndim != 4
-        || memcmp(old->shape + 1, shape, sizeof shape) != 0)
-        return pf_fail(err, PF_ESHAPE, "attn: has the shape %s; to add to it, "
-            "it must be [L, %zu, %zu, %zu]",
-            pf_shape_format(was, sizeof was, old->shape, old->ndim), shape[0],
-            shape[1], shape[2]);
-    st = check_list(rec, "layers", NULL, old->shape[0], err);
-    return st ? st : check_list(rec, "heads", a->heads, a->n_heads, err);
-}
-
 static enum pf_status
 check(void *ctx, struct cli_item *item, struct pf_err *err)
 {
@@ -154,7 +103,8 @@ check(void *ctx, struct cli_item *item, struct pf_err *err)
         || (st = pf_record_seq(rec, "seq", &a->key, err))
         || (st = pf_record_seq(rec, "fork", &a->fork, err))
         || (st = first_layer(a, rec, &j.from, err))
-        || (a->attn && (st = check_attn(a, rec, &j, err))))
+        || (a->attn && (st = pf_maps_check(rec, a->heads, a->n_heads, j.T,
+            j.pos + j.T, err))))
         return st;
     j.hidden = (float *)hidden;
     if (!pf_grow(&a->jobs, &a->cap_jobs, a->n_jobs + 1, sizeof *a->jobs))
@@ -187,60 +137,6 @@ mark(void *ctx, const struct pf_record *rec, struct pf_err *err)
     return st ? st : pf_kv_end(a->cache, a->key.data, a->key.len, err);
 }
 
-/* "[0,1,2]" of n numbers; `before`, if not empty, is a list without its end. */
-static enum pf_status
-set_list(struct pf_record *rec, const char *name, const char *before,
-    size_t before_len, const size_t *list, size_t n, struct pf_err *err)
-{
-    struct pf_buf b = PF_BUF_INIT;
-    enum pf_status st;
-
-    pf_buf_add(&b, before, before_len);
-    for (size_t i = 0; i < n; i++) {
-        if (!b.len)
-            pf_buf_addc(&b, '[');
-        else if (b.data[b.len - 1] != '[')
-            pf_buf_addc(&b, ',');
-        pf_json_add_i64(&b, (int64_t)list[i]);
-    }
-    pf_buf_addc(&b, ']');
-    st = pf_buf_check(&b, err);
-    if (!st)
-        st = pf_record_set(rec, name, b.data, b.len, err);
-    pf_buf_fini(&b);
-    return st;
-}
-
-/*
- * A place for the weights of the layers that run now, behind those that an
- * earlier attend left.
- */
-static enum pf_status
-place_attn(struct attend *a, struct pf_record *rec, const struct job *j,
-    const size_t *layers, size_t n_layers, float **maps, struct pf_err *err)
-{
-    size_t shape[4] = { n_layers, a->n_heads, j->T, j->pos + j->T }, old_n;
-    const struct pf_field *had = pf_record_field(rec, "layers");
-    const struct pf_tensor *old;
-    struct pf_tensor *t;
-    const float *v;
-    enum pf_status st = pf_record_f32(rec, "attn", &old, &v, err);
-
-    if (st)
-        return st;
-    old_n = old ? pf_tensor_count(old) : 0;
-    shape[0] += old ? old->shape[0] : 0;
-    t = pf_record_put(rec, "attn", PF_F32, 4, shape, NULL);
-    if (!t)
-        return pf_fail_mem(err);
-    if (old_n)
-        memcpy((float *)t->data, v, old_n * sizeof *v);
-    *maps = (float *)t->data + old_n;
-    st = set_list(rec, "layers", had ? had->text : "", had ? had->len - 1 : 0,
-        layers, n_layers, err);
-    return st ? st : set_list(rec, "heads", "", 0, a->heads, a->n_heads, err);
-}
-
 static enum pf_status
 run_batch(struct attend *a, struct cli_item **items, struct pf_rows *rows,
     size_t n, size_t *at, struct pf_err *err)
@@ -258,7 +154,8 @@ run_batch(struct attend *a, struct cli_item **items, struct pf_rows *rows,
         rows[i] = (struct pf_rows){ j->hidden, j->T, j->pos, j->kv, j->from,
             NULL };
         if (a->attn)
-            st = place_attn(a, rec, j, layers, n_layers, &rows[i].attn, err);
+            st = pf_maps_add(rec, layers, n_layers, a->heads, a->n_heads,
+                j->T, j->pos + j->T, &rows[i].attn, err);
         if (!st)
             st = pf_record_set_i64(rec, "layer",
                 (int64_t)layers[n_layers - 1] + 1, err);

@@ -7,7 +7,6 @@
 
 #include <pipeformer/forward.h>
 #include <pipeformer/model.h>
-#include <pipeformer/utf8.h>
 
 struct pf_buf
 cli_model_dir(void)
@@ -94,21 +93,4 @@ cli_hidden(struct pf_record *rec, size_t C, const float **v, size_t *T,
         return pf_fail(err, PF_ERANGE, "hidden: %s in row %zu, column %zu",
             (*v)[at] != (*v)[at] ? "NaN" : "an infinity", at / C, at % C);
     return PF_OK;
-}
-
-void
-cli_token_text(struct pf_buf *b, const char *token, size_t len)
-{
-    size_t n;
-
-    while (len) {
-        n = pf_utf8_span(token, len);
-        if (n)
-            pf_buf_add(b, token, n);
-        else
-            pf_buf_printf(b, "<0x%02X>", (unsigned char)*token);
-        n += n == 0;
-        token += n;
-        len -= n;
-    }
 }

@@ -141,6 +141,15 @@ struct cli_filter {
 /* Runs the filter over all operands; returns the exit status. */
 int cli_run(const struct cli_filter *filter);
 
+/*
+ * The same for a command whose input is text: hands each text of all operands
+ * to `text`.  Texts end with the byte `delimiter`, or with their file if it is
+ * -1.  Of the filter, ctx, format, text and end are used.
+ */
+int cli_run_texts(const struct cli_filter *filter, int delimiter,
+    enum pf_status (*text)(void *ctx, const char *text, size_t len,
+        struct pf_err *err));
+
 /* Standard output; a step that writes something else than records uses it. */
 extern struct pf_out cli_out;
 
@@ -176,11 +185,6 @@ enum pf_status cli_check_model(const struct pf_record *rec,
  */
 enum pf_status cli_hidden(struct pf_record *rec, size_t C, const float **v,
     size_t *T, struct pf_err *err);
-
-/*
- * Appends a token's bytes as text: UTF-8 as it is, any other byte as <0xF0>.
- */
-void cli_token_text(struct pf_buf *b, const char *token, size_t len);
 
 /* --- For commands with a loop of their own --- */
 

@@ -12,6 +12,7 @@
 #include <pipeformer/rng.h>
 #include <pipeformer/seqmap.h>
 #include <pipeformer/tokenizer.h>
+#include <pipeformer/tokens.h>
 
 #include "sampling.h"
 
@@ -142,7 +143,7 @@ add_text(struct pf_buf *b, const struct pf_tokenizer *tok, uint32_t id)
     const char *token = pf_tokenizer_token(tok, id, &len);
 
     if (token)
-        cli_token_text(&text, token, len);
+        pf_token_text(&text, token, len);
     pf_json_add_string(b, text.data, text.len);
     pf_buf_fini(&text);
 }

@@ -6,6 +6,7 @@
 
 #include <pipeformer/texts.h>
 #include <pipeformer/tokenizer.h>
+#include <pipeformer/tokens.h>
 
 struct tok_decode {
     struct pf_tokenizer *tok;
@@ -97,7 +98,7 @@ write_list(const struct tok_decode *d, const uint32_t *ids, size_t n,
         pf_buf_clear(&line);
         pf_buf_clear(&text);
         pf_buf_printf(&line, "%u\t", ids[i]);
-        cli_token_text(&text, token, len);
+        pf_token_text(&text, token, len);
         for (size_t k = 0; k < text.len; k++) {
             static const char from[] = "\\\t\n\r", to[] = "\\tnr";
             const char *at = text.data[k] ? strchr(from, text.data[k]) : NULL;

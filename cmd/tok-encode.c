@@ -6,6 +6,7 @@
 
 #include <pipeformer/json.h>
 #include <pipeformer/tokenizer.h>
+#include <pipeformer/tokens.h>
 
 struct tok_encode {
     struct pf_tokenizer *tok;
@@ -18,6 +19,7 @@ struct tok_encode {
     const char *special;
     uint64_t texts, sum;
     struct pf_buf ids; /* of the text at hand: uint32_t each */
+    struct pf_record rec;
 };
 
 #define END_OF_TEXT "<|endoftext|>"
@@ -84,63 +86,6 @@ static const struct cli_command command = {
 };
 
 /* --- One text --- */
-
-static enum pf_status
-set_tokens(struct tok_encode *e, struct pf_record *rec, const uint32_t *ids,
-    size_t n, struct pf_err *err)
-{
-    struct pf_buf list = PF_BUF_INIT, text = PF_BUF_INIT;
-    enum pf_status st;
-    size_t len;
-
-    pf_buf_addc(&list, '[');
-    for (size_t i = 0; i < n; i++) {
-        const char *token = pf_tokenizer_token(e->tok, ids[i], &len);
-
-        pf_buf_clear(&text);
-        cli_token_text(&text, token, len);
-        if (i)
-            pf_buf_addc(&list, ',');
-        pf_json_add_string(&list, text.data, text.len);
-    }
-    pf_buf_addc(&list, ']');
-    st = pf_buf_check(&list, err);
-    if (!st)
-        st = pf_record_set(rec, "tokens", list.data, list.len, err);
-    pf_buf_fini(&list);
-    pf_buf_fini(&text);
-    return st;
-}
-
-/*
- * Where each token's bytes lie in the text.  The first `prefix` ids were added
- * and lie nowhere; a tokenizer may also have put a space before a word.
- */
-static enum pf_status
-set_offsets(struct tok_encode *e, struct pf_record *rec, const uint32_t *ids,
-    size_t n, size_t prefix, const char *text, size_t text_len,
-    struct pf_err *err)
-{
-    struct pf_tensor *t = pf_record_put(rec, "offsets", PF_I64, 2,
-        (size_t[]){ n, 2 }, NULL);
-    int64_t *range = t ? (int64_t *)t->data : NULL;
-    size_t at = 0, len;
-
-    if (!t)
-        return pf_fail_mem(err);
-    for (size_t i = 0; i < n; i++) {
-        const char *token = pf_tokenizer_token(e->tok, ids[i], &len);
-
-        range[2 * i] = (int64_t)at;
-        if (i >= prefix) {
-            if (len && token[0] == ' ' && (at == text_len || text[at] != ' '))
-                len--;
-            at += len;
-        }
-        range[2 * i + 1] = (int64_t)at;
-    }
-    return PF_OK;
-}
 
 static enum pf_status
 write_raw(const struct tok_encode *e, const uint32_t *ids, size_t n,
@@ -218,9 +163,9 @@ encode(struct tok_encode *e, struct pf_record *rec, const char *text,
     if (!st && e->max != SIZE_MAX)
         st = pf_record_set_i64(rec, "cut", (int64_t)cut, err);
     if (!st && e->tokens)
-        st = set_tokens(e, rec, ids, n, err);
+        st = pf_set_tokens(rec, e->tok, ids, n, err);
     if (!st && e->offsets)
-        st = set_offsets(e, rec, ids, n, n_prefix, text, len, err);
+        st = pf_set_offsets(rec, e->tok, ids, n, n_prefix, text, len, err);
     return st;
 }
 
@@ -256,70 +201,16 @@ encode_record(void *ctx, struct cli_item *item, struct pf_err *err)
 
 /* --- Texts from bytes --- */
 
-/* One text of a file; false if nothing more is to be read. */
-static bool
-one_text(struct tok_encode *e, struct pf_record *rec, const char *file,
-    uint64_t number, const char *text, size_t len)
+/* Encodes a text and writes what comes of it, if that is not written yet. */
+static enum pf_status
+encode_text(void *ctx, const char *text, size_t len, struct pf_err *err)
 {
-    bool plain = e->count || e->raw;
-    struct pf_err err;
+    struct tok_encode *e = ctx;
     enum pf_status st;
 
-    pf_record_clear(rec);
-    cli_stats.records++;
-    st = encode(e, rec, text, len, &err);
-    if (!st && !plain)
-        st = cli_emit(rec, &err);
-    if (st == PF_EIO)
-        cli_die_writing(&err);
-    return !st || cli_failed(file, number, rec, err.msg);
-}
-
-/* All texts of a file; false if nothing more is to be read. */
-static bool
-encode_file(struct tok_encode *e, struct pf_record *rec, const char *file)
-{
-    struct pf_in in;
-    char delimiter = e->nul ? '\0' : '\n';
-    size_t scanned = 0, have;
-    uint64_t number = 0;
-    struct pf_err err;
-    const char *p, *end;
-    bool go_on = true;
-
-    if (pf_in_open(&in, file, &err))
-        return cli_failed(file, 0, NULL, err.msg);
-    while (go_on) {
-        have = in.end - in.start;
-        p = have ? in.data + in.start : NULL;
-        end = e->slurp || have == scanned ? NULL
-            : memchr(p + scanned, delimiter, have - scanned);
-        if (end) {
-            go_on = one_text(e, rec, file, ++number, p, (size_t)(end - p));
-            pf_in_skip(&in, (size_t)(end - p) + 1);
-            scanned = 0;
-            continue;
-        }
-        scanned = have;
-        if (!pf_in_ready(&in))
-            cli_flush();
-        switch (pf_in_fill(&in, &err)) {
-        case PF_OK: break;
-        case PF_END:
-            if (in.end > in.start)
-                go_on = one_text(e, rec, file, ++number, in.data + in.start,
-                    in.end - in.start);
-            pf_in_skip(&in, in.end - in.start);
-            cli_stats.bytes_in += in.used;
-            pf_in_fini(&in);
-            return go_on;
-        default:
-            pf_in_fini(&in);
-            return cli_failed(file, number + 1, NULL, err.msg);
-        }
-    }
-    pf_in_fini(&in);
-    return false;
+    pf_record_clear(&e->rec);
+    st = encode(e, &e->rec, text, len, err);
+    return st || e->count || e->raw ? st : cli_emit(&e->rec, err);
 }
 
 /* The last things, when all texts are through. */
@@ -339,22 +230,6 @@ finish(void *ctx, struct pf_err *err)
     }
     pf_record_fini(&rec);
     return st;
-}
-
-static int
-encode_files(struct tok_encode *e, bool plain)
-{
-    struct pf_record rec = PF_RECORD_INIT;
-    struct pf_err err;
-    bool go_on = true;
-
-    cli_begin(PF_NDJSON, plain);
-    for (size_t i = 0; i < cli.n_files && go_on; i++)
-        go_on = encode_file(e, &rec, cli.files[i]);
-    if (go_on && finish(e, &err))
-        cli_die_writing(&err);
-    pf_record_fini(&rec);
-    return cli_finish();
 }
 
 /* --special all|none|NAME,... */
@@ -422,9 +297,12 @@ main(int argc, char **argv)
             strlen(END_OF_TEXT), &e.eot_id))
         cli_usage("--eot: the model has no token " END_OF_TEXT);
     filter.text = e.count || e.raw;
-    status = e.records ? cli_run(&filter) : encode_files(&e, filter.text);
+    status = e.records ? cli_run(&filter)
+        : cli_run_texts(&filter, e.slurp ? -1 : e.nul ? '\0' : '\n',
+            encode_text);
     pf_encoder_free(e.enc);
     pf_tokenizer_free(e.tok);
     pf_buf_fini(&e.ids);
+    pf_record_fini(&e.rec);
     return status;
 }

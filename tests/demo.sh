@@ -1,6 +1,10 @@
 #!/bin/sh
 # The main job: one token through the pipe, then a story as it is made.
-say() { printf '\n\033[1m$ %s\033[0m\n' "$1"; }
+bold= plain=
+if [ -t 1 ]; then
+    bold=$(printf '\033[1m') plain=$(printf '\033[0m')
+fi
+say() { printf '\n%s$ %s%s\n' "$bold" "$1" "$plain"; }
 
 pipe="printf '%s\\n' 'Once upon a time' | tok-encode | embed | attend | unembed | sample | tok-decode"
 say "$pipe"

@@ -17,7 +17,7 @@ trap 'rm -f "$json"' EXIT
 # ms COMMAND: its mean in milliseconds
 ms() {
     if command -v hyperfine >/dev/null; then
-        hyperfine -N -w 5 -r "$runs" --input /dev/null --export-json "$json" \
+        hyperfine -N -w 5 -r "$runs" --export-json "$json" \
             "$1" >/dev/null 2>&1 || return 1
         sed -n 's/.*"mean": *\([0-9.e-]*\),.*/\1/p' "$json" | head -n 1 \
             | awk '{ printf "%.2f", 1000 * $1 }'

@@ -584,7 +584,7 @@ test_changes(void **ctx)
     memset((char *)t->data, 1, 300);
     data = t->data;
     assert_ptr_equal(pf_record_tensor(&rec, "y")->data, data);
-    t = pf_record_put(&rec, "x", PF_F32, 0, NULL, one);
+    t = pf_record_put(&rec, "x", PF_F32, 0, (size_t[]){ 0 }, one);
     assert_int_equal(rec.n_tensors, 2);
     assert_int_equal(t->ndim, 0);
     assert_null(pf_record_put(&rec, "z", PF_F32, 1, (size_t[]){ SIZE_MAX },

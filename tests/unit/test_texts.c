@@ -68,15 +68,17 @@ test_one_after_another(void **ctx)
     (void)ctx;
     start(&r);
     stop(&r, "");
-    start(&r); /* whole texts, as tok-encode makes them */
+    start(&r); /* whole texts, as tok-encode makes them: they may go on */
     piece(&r, "0", 0, 0, "one");
     check(&r, "one");
     piece(&r, "1", 0, 0, "two");
-    check(&r, "one|two");
     piece(&r, "2", 0, 0, "");
     piece(&r, "3", 0, 0, "four");
-    check(&r, "one|two||four");
-    stop(&r, "one|two||four|");
+    check(&r, "one");
+    piece(&r, "0", 3, 0, "!");
+    check(&r, "one!");
+    piece(&r, "2", 1, 0, "?");
+    stop(&r, "one!|two|?|four|");
     start(&r); /* with done */
     piece(&r, "0", 0, DONE, "one");
     check(&r, "one|");
@@ -138,7 +140,7 @@ test_tokens(void **ctx)
     stop(&r, "xxxx|yyyy|zzzz!|");
 }
 
-/* A whole text that is held ends when it is live and another one comes. */
+/* Whole texts that are held follow when it is their turn. */
 static void
 test_held_whole(void **ctx)
 {
@@ -153,12 +155,47 @@ test_held_whole(void **ctx)
     piece(&r, "a", 1, DONE, "a");
     check(&r, "aa|b");
     piece(&r, "c", 1, 0, "c");
-    check(&r, "aa|b|cc");
-    piece(&r, "d", 0, 0, "d"); /* c had more: it may go on */
-    check(&r, "aa|b|cc");
+    piece(&r, "d", 0, 0, "d");
     piece(&r, "c", 2, DONE, "c");
-    check(&r, "aa|b|ccc|d");
-    stop(&r, "aa|b|ccc|d|");
+    check(&r, "aa|b");
+    piece(&r, "b", 1, DONE, "b");
+    check(&r, "aa|bb|ccc|d");
+    stop(&r, "aa|bb|ccc|d|");
+}
+
+/* How long a text that may be whole waits to be told: for so many others. */
+static void
+test_wait(void **ctx)
+{
+    static struct run r;
+    char key[16];
+
+    (void)ctx;
+    for (int more = 0; more < 2; more++) {
+        start(&r);
+        piece(&r, "a", 0, more, "a");
+        for (int i = 1; i < PF_TEXTS_WAIT; i++) {
+            sprintf(key, "%d", i);
+            piece(&r, key, 0, 0, i < 4 ? key : "");
+        }
+        check(&r, "a");
+        piece(&r, "b", 0, 0, "");
+        check(&r, more ? "a" : "a|1"); /* one that goes on waits for ever */
+        piece(&r, "c", 0, 0, "");
+        piece(&r, "d", 0, 0, "");
+        check(&r, more ? "a" : "a|1|2|3");
+        piece(&r, "a", 1, DONE, "!"); /* late: a text of its own */
+        assert_int_equal(pf_texts_end(r.texts, NULL), PF_OK);
+        assert_int_equal(pf_out_flush(&r.out, NULL), PF_OK);
+        r.n += (size_t)read(r.fd[0], r.got + r.n, sizeof r.got - r.n);
+        assert_memory_equal(r.got, more ? "a!|1|2|3||" : "a|1|2|3||", 9);
+        assert_int_equal(r.n, more ? 2 + 6 + PF_TEXTS_WAIT
+            : 2 + 6 + PF_TEXTS_WAIT + 2);
+        pf_texts_free(r.texts);
+        pf_out_fini(&r.out);
+        close(r.fd[0]);
+        close(r.fd[1]);
+    }
 }
 
 static void
@@ -329,6 +366,7 @@ main(void)
         cmocka_unit_test(test_interleaved),
         cmocka_unit_test(test_tokens),
         cmocka_unit_test(test_held_whole),
+        cmocka_unit_test(test_wait),
         cmocka_unit_test(test_restart),
         cmocka_unit_test(test_utf8),
         cmocka_unit_test(test_many),
