@@ -119,6 +119,9 @@ check(void *ctx, struct cli_item *item, struct pf_err *err)
             (int)(seq->len < 60 ? seq->len : 60), seq->text, why.msg)
             : pf_fail(err, st, "%s", why.msg);
     }
+    if (a->attn)
+        item->bytes = sizeof(float) * a->n_layers * a->n_heads * j.T
+            * (j.pos + j.T);
     if (!st)
         a->jobs[a->n_jobs++] = j;
     return st;

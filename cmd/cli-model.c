@@ -21,21 +21,24 @@ cli_model_dir(void)
 }
 
 bool
+cli_has_file(const char *dir, const char *name)
+{
+    struct pf_buf path = PF_BUF_INIT;
+    bool has;
+
+    pf_buf_printf(&path, "%s/%s", dir, name);
+    pf_buf_addc(&path, '\0');
+    has = !path.failed && access(path.data, F_OK) == 0;
+    pf_buf_fini(&path);
+    return has;
+}
+
+bool
 cli_is_vocabulary(const char *dir)
 {
-    static const char *const files[] = { "config.json", "model.safetensors",
-        "model.safetensors.index.json" };
-    struct pf_buf path = PF_BUF_INIT;
-    bool found = false;
-
-    for (size_t i = 0; i < sizeof files / sizeof *files; i++) {
-        pf_buf_clear(&path);
-        pf_buf_printf(&path, "%s/%s", dir, files[i]);
-        pf_buf_addc(&path, '\0');
-        found |= !path.failed && access(path.data, F_OK) == 0;
-    }
-    pf_buf_fini(&path);
-    return !found;
+    return !cli_has_file(dir, "config.json")
+        && !cli_has_file(dir, "model.safetensors")
+        && !cli_has_file(dir, "model.safetensors.index.json");
 }
 
 struct pf_model *

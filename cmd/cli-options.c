@@ -257,14 +257,16 @@ void
 cli_options(int argc, char **argv, const struct cli_command *cmd, void *ctx)
 {
     static char dash[] = "-", *standard_input[] = { dash, NULL };
+    static struct option *longs; /* static: --help and mistakes end here */
+    static char *shorts;
     size_t n = count(cmd->options) + count(model_option) + count(common);
     size_t n_longs = 0, n_shorts = 0;
-    struct option *longs = calloc(n + 1, sizeof *longs);
-    char *shorts = calloc(2 * n + 2, 1);
     const char *env;
     int key;
 
     cli_start(cmd);
+    longs = calloc(n + 1, sizeof *longs);
+    shorts = calloc(2 * n + 2, 1);
     if (!longs || !shorts)
         cli_die("out of memory");
     shorts[n_shorts++] = ':';

@@ -27,7 +27,7 @@ write_items(struct loop *l, size_t from, size_t to)
     for (size_t i = from; i < to; i++)
         if (!l->items[i].skip && !l->f->text
             && cli_emit(&l->items[i].rec, &err)) {
-            if (err.status == PF_EIO)
+            if (err.status == PF_EWRITE)
                 cli_die_writing(&err);
             l->stop |= !cli_failed(l->items[i].file, l->items[i].number,
                 &l->items[i].rec, err.msg);
@@ -69,7 +69,7 @@ work(struct loop *l)
             : each(l->f, next, n, &at, &err);
         if (!st)
             break;
-        if (st == PF_EIO && l->f->text)
+        if (st == PF_EWRITE)
             cli_die_writing(&err);
         i = (size_t)(next[at] - l->items);
         write_items(l, written, i);
@@ -130,6 +130,7 @@ admit(struct loop *l, struct cli_item *item)
         return;
     }
     l->n++;
+    l->bytes += item->bytes;
     for (size_t i = 0; i < item->rec.n_tensors; i++)
         l->bytes += pf_tensor_bytes(&item->rec.tensors[i]);
 }
@@ -147,6 +148,15 @@ count_record(const struct pf_record *rec)
 }
 
 static void
+pass_error(struct loop *l, struct pf_record *rec)
+{
+    enum pf_status st = l->f->error ? l->f->error(l->f->ctx, rec) : PF_OK;
+
+    l->stop = !(st == PF_AGAIN ? cli_fail_quietly() : cli_pass_error(rec));
+    l->stop |= st == PF_END;
+}
+
+static void
 run_file(struct loop *l, const char *file)
 {
     struct pf_in in;
@@ -157,6 +167,10 @@ run_file(struct loop *l, const char *file)
     uint64_t number = 0;
     bool lost;
 
+    if (cli_is_fifo(file)) {
+        work(l);
+        cli_flush();
+    }
     if (pf_in_open(&in, file, &err)) {
         work(l);
         l->stop |= !cli_failed(file, 0, NULL, err.msg);
@@ -176,6 +190,7 @@ run_file(struct loop *l, const char *file)
             break;
         item = &l->items[l->n];
         item->skip = false;
+        item->bytes = 0;
         item->file = file;
         item->number = ++number;
         st = pf_reader_next(&r, &item->rec, &lost, &err);
@@ -200,7 +215,7 @@ run_file(struct loop *l, const char *file)
             item->rec = (struct pf_record)PF_RECORD_INIT;
             work(l);
             if (!l->stop)
-                l->stop = !cli_pass_error(&bad);
+                pass_error(l, &bad);
             pf_record_fini(&bad);
             continue;
         }
@@ -225,7 +240,7 @@ cli_run(const struct cli_filter *filter)
         run_file(&l, cli.files[i]);
     work(&l);
     if (filter->end && filter->end(filter->ctx, &err)) {
-        if (err.status == PF_EIO)
+        if (err.status == PF_EWRITE)
             cli_die_writing(&err);
         cli_die("%s", err.msg);
     }

@@ -22,7 +22,7 @@ one(struct texts *t, const char *p, size_t len)
     cli_stats.records++;
     switch (t->text(t->f->ctx, p, len, &err)) {
     case PF_OK: return true;
-    case PF_EIO: cli_die_writing(&err);
+    case PF_EWRITE: cli_die_writing(&err);
     default: return cli_failed(t->file, t->number, NULL, err.msg);
     }
 }
@@ -77,6 +77,8 @@ cli_run_texts(const struct cli_filter *filter, int delimiter,
     for (size_t i = 0; i < cli.n_files && go_on; i++) {
         t.file = cli.files[i];
         t.number = 0;
+        if (cli_is_fifo(t.file))
+            cli_flush();
         if (pf_in_open(&in, t.file, &err)) {
             go_on = cli_failed(t.file, 0, NULL, err.msg);
             continue;

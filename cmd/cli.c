@@ -173,6 +173,14 @@ cli_die_writing(const struct pf_err *err)
     exit(cli.failed);
 }
 
+bool
+cli_is_fifo(const char *file)
+{
+    struct stat s;
+
+    return stat(file, &s) == 0 && S_ISFIFO(s.st_mode);
+}
+
 int
 cli_status(void)
 {

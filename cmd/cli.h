@@ -98,6 +98,7 @@ struct cli_item {
     const char *file;
     uint64_t number; /* from 1, in its file */
     bool skip;       /* set by a step: nothing is written for it */
+    size_t bytes;    /* set by `check`: about how many the step will add */
 };
 
 struct cli_filter {
@@ -129,6 +130,12 @@ struct cli_filter {
      */
     enum pf_status (*step)(void *ctx, struct cli_item **items, size_t n,
         size_t *at, struct pf_err *err);
+
+    /*
+     * Looks at an error record before it is passed on.  PF_AGAIN: it is not;
+     * PF_END: it is, and no more are read.  May be NULL.
+     */
+    enum pf_status (*error)(void *ctx, struct pf_record *rec);
 
     /* Instead of `step`: works on one record. */
     enum pf_status (*one)(void *ctx, struct cli_item *item,
@@ -165,6 +172,8 @@ enum pf_status cli_emit(const struct pf_record *rec, struct pf_err *err);
 /* The model that -m names, or the end of the command. */
 struct pf_model;
 struct pf_model *cli_model(void);
+
+bool cli_has_file(const char *dir, const char *name);
 
 /* A directory with neither config.json nor weights: a tokenizer at most. */
 bool cli_is_vocabulary(const char *dir);
@@ -214,6 +223,9 @@ bool cli_fail_quietly(void);
 
 /* The exit status so far. */
 int cli_status(void);
+
+/* Will opening this file wait for a writer? */
+bool cli_is_fifo(const char *file);
 
 /* Writes out what waits; ends the command where that fails. */
 void cli_flush(void);

@@ -63,10 +63,10 @@ embed(void *ctx, struct cli_item *item, struct pf_err *err)
         return st;
     /* What has an entry a position goes, except the ids themselves. */
     for (size_t i = rec->n_fields; i-- > 0;)
-        if (pf_per_position(rec->fields[i].name))
+        if (pf_per_position(rec->fields[i].name, false))
             cli_drop(rec, rec->fields[i].name);
     for (size_t i = rec->n_tensors; i-- > 0;)
-        if (pf_per_position(rec->tensors[i].name)
+        if (pf_per_position(rec->tensors[i].name, true)
             && strcmp(rec->tensors[i].name, "ids") != 0
             && strcmp(rec->tensors[i].name, "segments") != 0)
             cli_drop(rec, rec->tensors[i].name);

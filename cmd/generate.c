@@ -125,6 +125,10 @@ build_pipe(struct pf_buf *b, const struct generate *g)
             pf_buf_printf(b, " --threads %zu", cli.threads);
         if (i == 1 && kv)
             pf_buf_printf(b, " --kv-mem %zuM", kv);
+        for (size_t k = 0; k < cli.n_keep; k++) {
+            pf_buf_adds(b, " --keep");
+            add_quoted(b, cli.keep[k]);
+        }
         if (cli.keep_going)
             pf_buf_adds(b, " --keep-going");
         if (cli.quiet)

@@ -25,12 +25,11 @@ enum {
     BACKLOG = 64, /* finished sequences that wait for an earlier one */
 };
 
-/* A sequence that was let in. */
+/* A sequence that was let in, or whose prompt is not whole yet. */
 struct sequence {
     size_t index; /* of its prompt */
     uint32_t *ids;
     size_t n, cap, prompt; /* ids so far, of them the prompt's */
-    bool more;             /* its prompt goes on */
 };
 
 struct loop {
@@ -49,8 +48,7 @@ struct loop {
     bool file_open;
     uint64_t number; /* of the record in that file */
 
-    struct pf_seqmap live;
-    size_t n_more; /* of them those whose prompt goes on */
+    struct pf_seqmap live, part; /* in the pipe; not whole yet */
     size_t next_index, next_out;
     /* With --whole: what finished[i % size] holds is the record of sequence i,
      * as it is to be written. */
@@ -96,15 +94,18 @@ prepend_path(void)
 /*
  * The shell must not hold the ends of the pipe that the filters have: then the
  * death of a filter would not show.  So the filters run in the background,
- * their input comes from descriptor 4, and the shell closes its own.
+ * their input comes from descriptor 4, and the shell closes its own.  (More
+ * than a plain pipeline runs in a shell of its own, which holds them again.)
  */
 static char *
 script(const struct loop_options *o)
 {
     struct pf_buf b = PF_BUF_INIT;
+    bool list = o->own && strpbrk(o->pipe, ";&#(){}\n");
 
-    pf_buf_printf(&b, "%s%s & exec </dev/null >/dev/null 4<&-; wait $!",
-        o->own ? "cat <&4 | " : "", o->pipe);
+    pf_buf_adds(&b, o->own ? "cat <&4 | " : "");
+    pf_buf_printf(&b, list ? "{ %s\n}" : "%s", o->pipe);
+    pf_buf_adds(&b, " & exec </dev/null >/dev/null 4<&-; wait $!");
     pf_buf_addc(&b, '\0');
     if (b.failed)
         cli_die("out of memory");
@@ -237,23 +238,23 @@ add_ids(struct sequence *s, const uint32_t *ids, size_t n)
     return true;
 }
 
-/* Sends ids [from, from + n) of a prompt, in pieces where it is long. */
+/* Sends a prompt, in pieces where it is long. */
 static enum pf_status
-send_prompt(struct loop *l, struct pf_record *rec, const uint32_t *ids,
-    size_t from, size_t n, bool more, struct pf_err *err)
+send_prompt(struct loop *l, struct pf_record *rec, const struct sequence *s,
+    struct pf_err *err)
 {
     enum pf_status st = PF_OK;
     size_t k;
 
-    for (size_t i = 0; i < n && !st; i += k) {
-        k = n - i < CHUNK ? n - i : CHUNK;
-        if (from + i)
-            st = pf_record_set_i64(rec, "pos", (int64_t)(from + i), err);
+    for (size_t i = 0; i < s->n && !st; i += k) {
+        k = s->n - i < CHUNK ? s->n - i : CHUNK;
         pf_record_drop(rec, "more");
-        if (!st && (more || i + k < n))
+        if (i)
+            st = pf_record_set_i64(rec, "pos", (int64_t)i, err);
+        if (!st && i + k < s->n)
             st = pf_record_set(rec, "more", "true", 4, err);
         if (!st && !pf_record_put(rec, "ids", PF_I32, 1, (size_t[]){ k },
-                ids + i))
+                s->ids + i))
             st = pf_fail_mem(err);
         if (!st)
             feed(l, rec);
@@ -261,9 +262,34 @@ send_prompt(struct loop *l, struct pf_record *rec, const uint32_t *ids,
     return st;
 }
 
-/* Lets a prompt in. */
+/* A prompt is whole: lets it in. */
 static enum pf_status
-admit(struct loop *l, struct pf_record *rec, struct pf_err *err)
+admit(struct loop *l, struct pf_record *rec, struct sequence *s,
+    struct pf_err *err)
+{
+    enum pf_status st = pf_seqmap_put(&l->live, l->key.data, l->key.len, s,
+        err);
+
+    if (st) {
+        free_sequence(s);
+        return st;
+    }
+    s->index = l->next_index++;
+    s->prompt = s->n;
+    pf_record_drop(rec, "pos");
+    if (l->opt->echo && !l->opt->whole) {
+        st = pf_record_set(rec, "more", "true", 4, err);
+        if (!st && !pf_record_put(rec, "ids", PF_I32, 1, &s->n, s->ids))
+            st = pf_fail_mem(err);
+        if (!st)
+            emit(l, rec, s->index);
+    }
+    return st ? st : send_prompt(l, rec, s, err);
+}
+
+/* Takes a prompt, or a part of one. */
+static enum pf_status
+add_prompt(struct loop *l, struct pf_record *rec, struct pf_err *err)
 {
     const struct pf_field *seq = pf_record_field(rec, "seq");
     const uint32_t *ids;
@@ -278,11 +304,11 @@ admit(struct loop *l, struct pf_record *rec, struct pf_err *err)
         || (st = pf_record_bool(rec, "more", &more, err))
         || (st = pf_record_ids(rec, "ids", &ids, &n, err)))
         return st;
-    if (n == 0)
+    s = pf_seqmap_get(&l->part, l->key.data, l->key.len);
+    if (n == 0 && !s)
         return pf_fail(err, PF_ESHAPE, "the prompt has no ids: there is "
             "nothing to go on from");
-    s = pf_seqmap_get(&l->live, l->key.data, l->key.len);
-    if (s && !s->more)
+    if (pf_seqmap_get(&l->live, l->key.data, l->key.len))
         return pf_fail(err, PF_ESTATE, "seq %.*s is still being generated; "
             "give every prompt a seq of its own", seq ? (int)seq->len : 4,
             seq ? seq->text : "none");
@@ -293,25 +319,18 @@ admit(struct loop *l, struct pf_record *rec, struct pf_err *err)
         s = calloc(1, sizeof *s);
         if (!s)
             return pf_fail_mem(err);
-        st = pf_seqmap_put(&l->live, l->key.data, l->key.len, s, err);
+        st = pf_seqmap_put(&l->part, l->key.data, l->key.len, s, err);
         if (st) {
             free(s);
             return st;
         }
-        s->index = l->next_index++;
     }
     if (!add_ids(s, ids, n))
         return pf_fail_mem(err);
-    s->prompt = s->n;
-    l->n_more += more - (size_t)s->more;
-    s->more = more;
-    if (l->opt->echo && !l->opt->whole) {
-        if (!more)
-            st = pf_record_set(rec, "more", "true", 4, err);
-        if (!st)
-            emit(l, rec, s->index);
-    }
-    return st ? st : send_prompt(l, rec, ids, pos, n, more, err);
+    if (more)
+        return PF_OK;
+    pf_seqmap_take(&l->part, l->key.data, l->key.len);
+    return admit(l, rec, s, err);
 }
 
 static void
@@ -331,7 +350,7 @@ static bool
 room(const struct loop *l)
 {
     return l->file < cli.n_files && !l->stop
-        && (l->live.n < l->opt->parallel || l->n_more)
+        && l->live.n < l->opt->parallel
         && (!l->opt->whole || l->next_index - l->next_out < l->size)
         && l->queue.len - l->sent < 1 << 20;
 }
@@ -362,7 +381,7 @@ take_prompt(struct loop *l, struct pf_record *rec, const char *file)
     if (pf_record_is_mark(rec))
         return; /* the end of the input tells as much */
     cli_stats.records++;
-    if (admit(l, rec, &err))
+    if (add_prompt(l, rec, &err))
         refuse(l, rec, file, err.msg);
 }
 
@@ -401,7 +420,7 @@ read_prompts(struct loop *l, struct pf_record *rec)
         if (st && lost)
             next_file(l);
     }
-    if (l->file == cli.n_files && l->n_more)
+    if (l->file == cli.n_files && l->part.n)
         cli_die("the prompts end inside one that promised more");
 }
 
@@ -446,7 +465,7 @@ take_token(struct loop *l, struct pf_record *rec, struct pf_err *err)
         if (s)
             finish(l, s, rec);
         else if (cli_emit(rec, err))
-            return PF_EIO;
+            return PF_EWRITE;
         return PF_OK;
     }
     if (!s)
@@ -489,6 +508,8 @@ read_tokens(struct loop *l, struct pf_record *rec)
         }
         if (!st)
             st = take_token(l, rec, &err);
+        if (st == PF_EWRITE)
+            cli_die_writing(&err);
         if (st)
             cli_die("from the pipe: %s", err.msg);
     }
@@ -564,6 +585,7 @@ loop_run(const struct loop_options *options)
     if (l.file_open)
         pf_in_fini(&l.prompts);
     pf_seqmap_fini(&l.live, free_sequence);
+    pf_seqmap_fini(&l.part, free_sequence);
     for (size_t i = 0; i < l.size; i++)
         pf_buf_fini(&l.finished[i]);
     free(l.finished);

@@ -185,6 +185,23 @@ sound(const struct pf_model *m)
     return all;
 }
 
+/* Its tokenizer, if the files of one are there. */
+static bool
+sound_tokenizer(const char *dir)
+{
+    struct pf_tokenizer *tok;
+    struct pf_err err;
+
+    if (!cli_has_file(dir, "vocab.json"))
+        return true;
+    if (pf_tokenizer_open(&tok, dir, &err)) {
+        cli_warn("%s: no tokenizer: %s", cli.model, err.msg);
+        return !cli_has_file(dir, "merges.txt");
+    }
+    pf_tokenizer_free(tok);
+    return true;
+}
+
 int
 main(int argc, char **argv)
 {
@@ -207,7 +224,7 @@ main(int argc, char **argv)
     else if (pf_model_open(&m, dir.data, &err))
         cli_die("%s", err.msg);
     else if (info.check)
-        status = !sound(m);
+        status = !sound(m) | !sound_tokenizer(dir.data);
     else
         config(&b, m, dir.data);
     if (m && info.check && !status && !cli.quiet)

@@ -238,10 +238,11 @@ advance(struct pf_record *rec, size_t pos, struct pf_err *err)
     static const char *const gone[] = { "layer", "fork", "more", "done",
         "logprob", "seed", "top", "trail", "probs" };
 
-    rec->n_tensors = 0;
+    for (size_t i = rec->n_tensors; i-- > 0;)
+        cli_drop(rec, rec->tensors[i].name);
     for (size_t i = rec->n_fields; i-- > 0;)
-        if (pf_per_position(rec->fields[i].name))
-            pf_record_drop(rec, rec->fields[i].name);
+        if (pf_per_position(rec->fields[i].name, false))
+            cli_drop(rec, rec->fields[i].name);
     for (size_t i = 0; i < sizeof gone / sizeof *gone; i++)
         pf_record_drop(rec, gone[i]);
     return pf_record_set_i64(rec, "pos", (int64_t)pos, err);
@@ -333,6 +334,25 @@ check(void *ctx, struct cli_item *item, struct pf_err *err)
     return take_mark(s, &item->rec, err);
 }
 
+/*
+ * Where output is fed back, an error record would go round for ever: it is
+ * marked as done, and swallowed when it comes again.  Its sequence is over.
+ */
+static enum pf_status
+pass_error(void *ctx, struct pf_record *rec)
+{
+    struct sample *s = ctx;
+
+    if (pf_record_field(rec, "done"))
+        return PF_AGAIN;
+    pf_record_set_string(rec, "done", "error", 5, NULL);
+    pf_buf_clear(&s->key);
+    if (pf_record_field(rec, "seq")
+        && pf_record_seq(rec, "seq", &s->key, NULL) == PF_OK)
+        free(pf_seqmap_take(&s->live, s->key.data, s->key.len));
+    return s->input_done && s->live.n == 0 ? PF_END : PF_OK;
+}
+
 /* The model is only asked for its end id and window; none is no harm. */
 static void
 open_model(struct sample *s)
@@ -376,6 +396,7 @@ main(int argc, char **argv)
         .main_input = "logits",
         .format = PF_NDJSON,
         .check = check,
+        .error = pass_error,
         .one = sample_record,
     };
     int status;

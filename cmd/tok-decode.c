@@ -36,7 +36,7 @@ option(void *ctx, int key, const char *arg)
     switch (key) {
     case 's': d->slurp = true; break;
     case '0': d->nul = true; break;
-    case 'r': d->records = true; break;
+    case 'r': cli_begin(PF_NDJSON, false); d->records = true; break;
     case 't': d->list = true; break;
     case SKIP: d->skip_special = true; break;
     case RAW:
@@ -231,7 +231,7 @@ decode_raw(struct tok_decode *d, const char *file)
         st = pf_texts_end(d->texts, &err);
     cli_stats.bytes_in += in.used;
     pf_in_fini(&in);
-    if (st == PF_EIO)
+    if (st == PF_EWRITE)
         cli_die_writing(&err);
     return !st || cli_failed(file, 0, NULL, err.msg);
 }

@@ -72,10 +72,13 @@ wanted(const struct unembed *u, struct pf_record *rec, const float **hidden,
 static enum pf_status
 check(void *ctx, struct cli_item *item, struct pf_err *err)
 {
+    const struct unembed *u = ctx;
     const float *hidden;
-    size_t first, n;
+    size_t first, n = 0;
+    enum pf_status st = wanted(u, &item->rec, &hidden, &first, &n, err);
 
-    return wanted(ctx, &item->rec, &hidden, &first, &n, err);
+    item->bytes = n * u->model->config.vocab * sizeof(float);
+    return st;
 }
 
 static enum pf_status

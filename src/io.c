@@ -134,7 +134,7 @@ pf_write_all(int fd, const void *p, size_t n, struct pf_err *err)
                 poll(&wait, 1, -1);
                 continue;
             }
-            return pf_fail(err, PF_EIO, "cannot write: %s", strerror(errno));
+            return pf_fail(err, PF_EWRITE, "cannot write: %s", strerror(errno));
         }
         s += k;
         n -= (size_t)k;

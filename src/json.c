@@ -223,7 +223,7 @@ digit(const struct pf_json *j)
 
 /* The parts of a number: sign, the first 19 digits, how many more. */
 struct number {
-    bool negative, integer, exact; /* exact: `man` has all digits */
+    bool negative, integer;
     uint64_t man;
     int64_t exp10;
     const char *text;
@@ -237,8 +237,7 @@ add_digit(struct number *n, char c, bool fraction)
         n->man = n->man * 10 + (uint64_t)(c - '0');
         n->exp10 -= fraction;
     } else {
-        n->exact = n->exact && c == '0';
-        n->exp10 += !fraction;
+        n->exp10 += !fraction; /* man is far beyond what is exact anyway */
     }
 }
 
@@ -248,7 +247,7 @@ number(struct pf_json *j, struct number *n, struct pf_err *err)
     bool minus;
     int64_t exp = 0;
 
-    *n = (struct number){ .integer = true, .exact = true, .text = j->p };
+    *n = (struct number){ .integer = true, .text = j->p };
     n->negative = pf_json_peek(j) == '-';
     j->p += n->negative;
     if (!digit(j))
@@ -293,7 +292,7 @@ static const double pow10_exact[] = {
 static bool
 fast_f64(const struct number *n, double *v)
 {
-    if (!n->exact || n->man > (uint64_t)1 << 53 || n->exp10 < -22
+    if (n->man > (uint64_t)1 << 53 || n->exp10 < -22
         || n->exp10 > 22)
         return false;
     *v = n->exp10 < 0 ? (double)n->man / pow10_exact[-n->exp10]
@@ -365,9 +364,9 @@ pf_json_f32(struct pf_json *j, float *v, struct pf_err *err)
         return st;
     if (fast_f64(&n, &d)) {
         memcpy(&bits, &d, sizeof bits);
-        /* Rounded twice is wrong only if d is a midpoint of two floats; the
-         * float's subnormals have other midpoints. */
-        if ((bits & 0x1fffffff) != 0x10000000 && (fabs(d) >= 0x1p-126 || !d)) {
+        /* Rounded twice is wrong only if d is a midpoint of two floats.  (d is
+         * 0 or at least 1e-22, never a subnormal float.) */
+        if ((bits & 0x1fffffff) != 0x10000000) {
             *v = (float)d;
             return PF_OK;
         }
@@ -689,24 +688,27 @@ void
 pf_json_add_string(struct pf_buf *b, const char *s, size_t len)
 {
     static const char plain[] = "\"\\\b\f\n\r\t", letter[] = "\"\\bfnrt";
-    size_t from = 0;
+    size_t from = 0, n;
 
     pf_buf_addc(b, '"');
-    for (size_t i = 0; i < len; i++) {
+    for (size_t i = 0; i < len; i += n) {
         unsigned char c = (unsigned char)s[i];
-        const char *at;
+        const char *at = c && c < 0x80 ? strchr(plain, c) : NULL;
 
-        if (c >= ' ' && c != '"' && c != '\\' && c != 0x7f)
+        n = c < 0x80 ? 1 : pf_utf8_char(s + i, len - i);
+        if (n && c >= ' ' && c != 0x7f && !at)
             continue;
         pf_buf_add(b, s + from, i - from);
-        from = i + 1;
-        at = c ? strchr(plain, c) : NULL;
         if (at) {
             pf_buf_addc(b, '\\');
             pf_buf_addc(b, letter[at - plain]);
-        } else {
+        } else if (n) {
             pf_buf_printf(b, "\\u%04x", c);
+        } else {
+            pf_buf_adds(b, "\xef\xbf\xbd");
+            n = pf_utf8_subpart(s + i, len - i);
         }
+        from = i + n;
     }
     if (from < len)
         pf_buf_add(b, s + from, len - from);

@@ -98,6 +98,14 @@ link_newest(struct pf_kv_cache *c, struct pf_kv *kv)
     c->newest = kv;
 }
 
+/* It is the one used last. */
+static void
+touch(struct pf_kv_cache *c, struct pf_kv *kv)
+{
+    unlink_kv(c, kv);
+    link_newest(c, kv);
+}
+
 static void
 free_kv(struct pf_kv_cache *c, struct pf_kv *kv)
 {
@@ -254,7 +262,8 @@ extend(struct pf_kv_cache *c, struct pf_kv *kv, size_t pos, size_t end,
         truncate_pages(c, kv, keep);
     /* The page that pos lies in is written to: it must be our own.  Dropping
      * others may make it so. */
-    while (pos % PF_KV_GROUP && page_of(kv->pages[keep - 1])->refs > 1) {
+    while (end > pos && pos % PF_KV_GROUP
+        && page_of(kv->pages[keep - 1])->refs > 1) {
         copy = new_page(c);
         if (copy) {
             memcpy(copy, kv->pages[keep - 1], c->page_bytes - HEAD);
@@ -284,6 +293,12 @@ pf_kv_begin(struct pf_kv_cache *c, struct pf_kv **out, const char *key,
 
     if (kv && kv->busy)
         return PF_AGAIN;
+    *out = NULL;
+    if (pos + T == 0) { /* nothing to hold */
+        if (kv)
+            free_kv(c, kv);
+        return PF_OK;
+    }
     if (!pf_grow(&c->busy, &c->cap_busy, c->n_busy + 1, sizeof *c->busy))
         return pf_fail_mem(err);
     if (fork && !(kv && kv->forked)) {
@@ -298,6 +313,8 @@ pf_kv_begin(struct pf_kv_cache *c, struct pf_kv **out, const char *key,
                 "through other layers");
         if (!kv && !(kv = new_kv(c, key, len, err)))
             return PF_ENOMEM;
+        if (from)
+            touch(c, from);
         if (from && kv != from && (st = share(c, kv, from, pos, err)))
             return st;
         kv->tag = tag;
@@ -309,8 +326,7 @@ pf_kv_begin(struct pf_kv_cache *c, struct pf_kv **out, const char *key,
     } else if (!kv && !(kv = new_kv(c, key, len, err))) {
         return PF_ENOMEM;
     }
-    unlink_kv(c, kv);
-    link_newest(c, kv);
+    touch(c, kv);
     st = extend(c, kv, pos, pos + T, err);
     if (st) {
         /* What was held is still there, up to pos. */

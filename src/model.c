@@ -182,8 +182,9 @@ head(struct loader *l)
 }
 
 /*
- * What tells this model from others: its files' sizes, the names, shapes and
- * types of its tensors, and some bytes from the middle of each.  Reading all
+ * What tells this model from others: what the numbers depend on in its
+ * configuration, the names, shapes and types of its tensors, and some bytes
+ * from the middle of each.  Reading all
  * of a large model would take longer than running it.
  */
 static void
@@ -197,6 +198,7 @@ fingerprint(struct pf_model *m)
     h = pf_hash(h, &m->config.eps, sizeof m->config.eps);
     h = pf_hash(h, &m->config.act, sizeof m->config.act);
     h = pf_hash(h, &m->config.scale_attn, sizeof m->config.scale_attn);
+    h = pf_hash(h, &m->config.tied, sizeof m->config.tied);
     h = pf_hash(h, &m->config.scale_by_layer, sizeof m->config.scale_by_layer);
     for (size_t i = 0; (t = pf_weights_at(m->weights, i)); i++) {
         bytes = pf_tensor_bytes(t);

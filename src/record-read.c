@@ -119,7 +119,7 @@ array_store(struct pf_record *rec, const char *name, const struct array *a,
     enum pf_dtype type, struct pf_err *err)
 {
     const char *src = a->numbers->data;
-    struct pf_tensor *t = pf_record_new_tensor(rec);
+    struct pf_tensor *t;
     size_t bytes, n;
     enum pf_status st;
     char *data;
@@ -127,9 +127,12 @@ array_store(struct pf_record *rec, const char *name, const struct array *a,
     int32_t narrow;
 
     st = pf_shape_size(a->shape, a->ndim, type, NULL, &bytes, err);
-    data = t && !st ? pf_arena_alloc(&rec->mem, bytes) : NULL;
-    if (!data)
-        return st ? st : pf_fail_mem(err);
+    if (st)
+        return st;
+    data = pf_arena_alloc(&rec->mem, bytes);
+    t = data ? pf_record_new_tensor(rec) : NULL;
+    if (!t)
+        return pf_fail_mem(err);
     *t = (struct pf_tensor){ .name = name, .dtype = type, .ndim = a->ndim,
         .data = data };
     memcpy(t->shape, a->shape, a->ndim * sizeof *a->shape);
@@ -180,15 +183,17 @@ array(struct pf_reader *r, struct pf_record *rec, const char *name,
         err);
 }
 
-/* Is one of these integers beyond what float32 holds exactly? */
+/* Would float32 round one of these integers? */
 static bool
 beyond_float(const struct pf_buf *numbers)
 {
     int64_t v;
+    float f;
 
     for (size_t i = 0; i < numbers->len; i += sizeof v) {
         memcpy(&v, numbers->data + i, sizeof v);
-        if (v > 1 << 24 || v < -(1 << 24))
+        f = (float)v;
+        if (f >= 0x1p63f || (int64_t)f != v)
             return true;
     }
     return false;
@@ -208,8 +213,7 @@ maybe_array(struct pf_reader *r, struct pf_record *rec, const char *name,
     enum pf_status st;
 
     *done = true;
-    if (r->all_tensors && !array_read(r, &a, j, PF_I64, NULL)
-        && beyond_float(a.numbers))
+    if (!array_read(r, &a, j, PF_I64, NULL) && beyond_float(a.numbers))
         return array_store(rec, name, &a, PF_I64, err);
     *j = at;
     st = array_read(r, &a, j, PF_F32, err);

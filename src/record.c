@@ -55,7 +55,7 @@ pf_metadata_name(const char *name)
 }
 
 bool
-pf_per_position(const char *name)
+pf_per_position(const char *name, bool tensor)
 {
     static const char *const names[] = { "ids", "tokens", "offsets",
         "segments", "hidden", "logits", "attn", "layers", "heads" };
@@ -63,7 +63,7 @@ pf_per_position(const char *name)
     for (size_t i = 0; i < sizeof names / sizeof *names; i++)
         if (strcmp(names[i], name) == 0)
             return true;
-    return strchr(name, '.') != NULL; /* activations */
+    return tensor && strchr(name, '.'); /* activations */
 }
 
 void
@@ -239,7 +239,8 @@ pf_record_put(struct pf_record *rec, const char *name, enum pf_dtype type,
     t->name = name;
     t->dtype = type;
     t->ndim = ndim;
-    memcpy(t->shape, shape, ndim * sizeof *shape);
+    if (ndim)
+        memcpy(t->shape, shape, ndim * sizeof *shape);
     t->data = data;
     return t;
 }

@@ -13,16 +13,21 @@ struct text {
     char *key;
     size_t key_len;
     bool single; /* so far one piece from position 0: it may be whole */
-    bool done;
-    struct text *next;
+    struct text *prev, *next;
+};
+
+/* Texts in order. */
+struct list {
+    struct text *first, *last;
 };
 
 struct pf_texts {
     struct pf_out *out;
     const char *after;
     size_t after_len;
-    struct text *first, **last; /* in the order in which they began */
-    size_t n;
+    struct list open; /* in the order in which they began; the first is live */
+    struct list done; /* held, in the order in which they ended */
+    size_t n;         /* of the open ones */
     struct pf_seqmap map;
 };
 
@@ -38,7 +43,6 @@ pf_texts_new(struct pf_texts **out, struct pf_out *to, const char *after,
     t->out = to;
     t->after = after;
     t->after_len = after_len;
-    t->last = &t->first;
     return PF_OK;
 }
 
@@ -50,17 +54,40 @@ free_text(struct text *t)
     free(t);
 }
 
+static void
+append(struct list *l, struct text *t)
+{
+    t->prev = l->last;
+    t->next = NULL;
+    *(l->last ? &l->last->next : &l->first) = t;
+    l->last = t;
+}
+
+static void
+take(struct list *l, struct text *t)
+{
+    *(t->prev ? &t->prev->next : &l->first) = t->next;
+    *(t->next ? &t->next->prev : &l->last) = t->prev;
+}
+
+static void
+free_list(struct list *l)
+{
+    while (l->first) {
+        struct text *t = l->first;
+
+        take(l, t);
+        free_text(t);
+    }
+}
+
 void
 pf_texts_free(struct pf_texts *texts)
 {
     if (!texts)
         return;
-    while (texts->first) {
-        struct text *t = texts->first;
-
-        texts->first = t->next;
-        free_text(t);
-    }
+    free_list(&texts->open);
+    free_list(&texts->done);
     pf_seqmap_fini(&texts->map, NULL);
     free(texts);
 }
@@ -83,25 +110,18 @@ new_text(struct pf_texts *texts, const char *key, size_t len,
     if (len)
         memcpy(t->key, key, len);
     t->key_len = len;
-    *texts->last = t;
-    texts->last = &t->next;
+    append(&texts->open, t);
     texts->n++;
     return t;
 }
 
-/* Takes a text off the list and forgets it. */
+/* Nothing more comes for this text: its key is free for another one. */
 static void
-drop(struct pf_texts *texts, struct text **at)
+close_text(struct pf_texts *texts, struct text *t)
 {
-    struct text *t = *at;
-
+    take(&texts->open, t);
     texts->n--;
-    *at = t->next;
-    if (texts->last == &t->next)
-        texts->last = at;
-    if (pf_seqmap_get(&texts->map, t->key, t->key_len) == t)
-        pf_seqmap_take(&texts->map, t->key, t->key_len);
-    free_text(t);
+    pf_seqmap_take(&texts->map, t->key, t->key_len);
 }
 
 /* Takes the first n held bytes away. */
@@ -128,36 +148,48 @@ write_held(struct pf_texts *texts, struct text *t, bool all,
     return st;
 }
 
+/* Writes the rest of a text that is in no list any more. */
 static enum pf_status
-end_text(struct pf_texts *texts, struct text **at, struct pf_err *err)
+end_text(struct pf_texts *texts, struct text *t, struct pf_err *err)
 {
-    enum pf_status st = write_held(texts, *at, true, err);
+    enum pf_status st = write_held(texts, t, true, err);
 
     if (!st && texts->after_len)
         st = pf_out_write(texts->out, texts->after, texts->after_len, err);
-    drop(texts, at);
+    free_text(t);
     return st;
 }
 
 /*
- * Where none is live: those that are done go out, and the first of the others
- * is live.
+ * The live text has ended: after it, those that are done go out, and then the
+ * first of the others is live.
  */
 static enum pf_status
-next_live(struct pf_texts *texts, struct pf_err *err)
+end_live(struct pf_texts *texts, struct pf_err *err)
 {
-    struct text **at = &texts->first;
-    enum pf_status st = PF_OK;
+    struct text *t = texts->open.first;
+    enum pf_status st;
 
-    while (*at && !st) {
-        if ((*at)->done)
-            st = end_text(texts, at, err);
-        else
-            at = &(*at)->next;
+    close_text(texts, t);
+    st = end_text(texts, t, err);
+    while (!st && (t = texts->done.first)) {
+        take(&texts->done, t);
+        st = end_text(texts, t, err);
     }
-    if (st || !texts->first)
+    if (st || !texts->open.first)
         return st;
-    return write_held(texts, texts->first, false, err);
+    return write_held(texts, texts->open.first, false, err);
+}
+
+/* Text t is done: it ends now if it is live, else when it is its turn. */
+static enum pf_status
+finish(struct pf_texts *texts, struct text *t, struct pf_err *err)
+{
+    if (t == texts->open.first)
+        return end_live(texts, err);
+    close_text(texts, t);
+    append(&texts->done, t);
+    return PF_OK;
 }
 
 enum pf_status
@@ -169,34 +201,33 @@ pf_texts_add(struct pf_texts *texts, const char *key, size_t key_len,
     enum pf_status st = PF_OK;
 
     if (t && pos == 0) { /* begun anew: the old one is over */
-        t->done = true;
-        pf_seqmap_take(&texts->map, key, key_len);
+        st = finish(texts, t, err);
         t = NULL;
     }
-    if (!t && !(t = new_text(texts, key, key_len, err)))
-        return PF_ENOMEM;
+    if (!st && !t && !(t = new_text(texts, key, key_len, err)))
+        st = PF_ENOMEM;
+    if (st)
+        return st;
     t->single = pos == 0 && !more;
-    t->done = done;
     pf_buf_add(&t->held, bytes, n);
     st = pf_buf_check(&t->held, err);
-    if (!st && texts->first->done)
-        st = next_live(texts, err);
-    else if (!st && t == texts->first)
+    if (!st && done)
+        st = finish(texts, t, err);
+    else if (!st && t == texts->open.first)
         st = write_held(texts, t, false, err);
-    while (!st && texts->n > PF_TEXTS_WAIT && texts->first->single) {
-        st = end_text(texts, &texts->first, err);
-        if (!st)
-            st = next_live(texts, err);
-    }
+    while (!st && texts->n > PF_TEXTS_WAIT && texts->open.first->single)
+        st = end_live(texts, err);
     return st;
 }
 
 enum pf_status
 pf_texts_end(struct pf_texts *texts, struct pf_err *err)
 {
-    for (struct text *t = texts->first; t; t = t->next)
-        t->done = true;
-    return next_live(texts, err);
+    enum pf_status st = PF_OK;
+
+    while (!st && texts->open.first)
+        st = end_live(texts, err);
+    return st;
 }
 
 /* Appends bytes as valid UTF-8. */
@@ -221,7 +252,7 @@ pf_texts_piece(struct pf_texts *texts, const char *key, size_t key_len,
     size_t pos, bool whole, const char *bytes, size_t n, struct pf_buf *out,
     struct pf_err *err)
 {
-    struct text *t = pf_seqmap_get(&texts->map, key, key_len), **at;
+    struct text *t = pf_seqmap_get(&texts->map, key, key_len);
     size_t ready;
     enum pf_status st;
 
@@ -239,9 +270,8 @@ pf_texts_piece(struct pf_texts *texts, const char *key, size_t key_len,
     add_valid(out, t->held.data, ready);
     shift(&t->held, ready);
     if (t->held.len == 0) {
-        for (at = &texts->first; *at != t; at = &(*at)->next)
-            ;
-        drop(texts, at);
+        close_text(texts, t);
+        free_text(t);
     }
     return pf_buf_check(out, err);
 }

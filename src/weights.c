@@ -133,6 +133,20 @@ by_name(const void *a, const void *b)
         ((const struct pf_tensor *)b)->name);
 }
 
+/* As Transformers does, one whole file goes before an index of parts. */
+static bool
+has_single(const char *dir)
+{
+    struct pf_buf path = PF_BUF_INIT;
+    bool has;
+
+    pf_buf_printf(&path, "%s/model.safetensors", dir);
+    pf_buf_addc(&path, '\0');
+    has = !path.failed && access(path.data, F_OK) == 0;
+    pf_buf_fini(&path);
+    return has;
+}
+
 enum pf_status
 pf_weights_open(struct pf_weights **out, const char *dir, struct pf_err *err)
 {
@@ -147,7 +161,8 @@ pf_weights_open(struct pf_weights **out, const char *dir, struct pf_err *err)
     pf_buf_addc(&index, '\0');
     st = pf_buf_check(&index, err);
     if (!st)
-        st = access(index.data, R_OK) == 0 ? add_index(w, dir, index.data, err)
+        st = !has_single(dir) && access(index.data, F_OK) == 0
+            ? add_index(w, dir, index.data, err)
             : add_file(w, dir, "model.safetensors", err);
     pf_buf_fini(&index);
     if (!st && w->n) {

@@ -10,7 +10,8 @@ enum pf_status {
     PF_OK = 0,
     PF_END,     /* no more records: a status of its own, never a success */
     PF_ENOMEM,  /* out of memory */
-    PF_EIO,     /* the system said no: open, read, write, map */
+    PF_EIO,     /* the system said no: open, read, map */
+    PF_EWRITE,  /* writing failed; errno tells a full disk from a closed pipe */
     PF_EFORMAT, /* bytes that are not what they should be */
     PF_ESHAPE,  /* tensors whose shapes do not fit each other or the model */
     PF_ERANGE,  /* a number outside its range */

@@ -100,7 +100,10 @@ void pf_json_add_f32(struct pf_buf *b, float v);
 void pf_json_add_f64(struct pf_buf *b, double v);
 void pf_json_add_i64(struct pf_buf *b, int64_t v);
 
-/* "..." with what must be escaped escaped; `s` is valid UTF-8. */
+/*
+ * "..." with what must be escaped escaped.  What is no UTF-8 in s becomes
+ * U+FFFD, one for each maximal subpart.
+ */
 void pf_json_add_string(struct pf_buf *b, const char *s, size_t len);
 
 #endif

@@ -47,6 +47,9 @@ void pf_kv_cache_free(struct pf_kv_cache *cache);
  * the sequence starts with the first pos positions of that one.  `tag` is
  * kept with a sequence and must be the same when it continues.
  *
+ * With pos and T 0 there is nothing to hold: the sequence is forgotten, and
+ * *kv is NULL.
+ *
  * Where memory is short, sequences that are not busy are dropped, the least
  * recently used first.
  *

@@ -128,8 +128,11 @@ bool pf_tensor_name(const char *name, enum pf_dtype *type);
 /* The known names that are lists of numbers and yet metadata: layers, ... */
 bool pf_metadata_name(const char *name);
 
-/* Names that have an entry a position, and so do not go to other positions. */
-bool pf_per_position(const char *name);
+/*
+ * Whether a field or a tensor of that name has an entry a position, and so
+ * does not go to other positions.
+ */
+bool pf_per_position(const char *name, bool tensor);
 
 /*
  * Reading.  A reader takes records off an input, whatever encoding each is in

@@ -12,7 +12,7 @@
  * Texts of several sequences that come in pieces, interleaved, written one
  * after the other: the first is live, its bytes go out as they come, never a
  * part of a UTF-8 character; the others are held and written whole when they
- * are done.
+ * are done, in the order in which they ended.
  */
 struct pf_texts;
 

@@ -13,8 +13,8 @@
 struct pf_weights;
 
 /*
- * Opens model.safetensors of a directory, or the files that its
- * model.safetensors.index.json names.  Files are checked as safetensors.h
+ * Opens model.safetensors of a directory or, if there is none, the files that
+ * its model.safetensors.index.json names.  Files are checked as safetensors.h
  * says, and that data ends where the file does.
  */
 enum pf_status pf_weights_open(struct pf_weights **w, const char *dir,

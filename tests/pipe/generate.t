@@ -97,6 +97,24 @@ done
 loop 3 /dev/null
 all_zero 'an empty file: the FIFO loop ends at once'
 
+# A record that fails in the loop: its error comes out, once, and the loop ends.
+printf '%s\n' '{"seq":"a","ids":[5]}' '{"seq":"b","ids":[4096]}' \
+    '{"seq":"c","ids":[6]}' '{"done":"input"}' >bad
+for k in '' --keep-going; do
+    rm -f loop
+    mkfifo loop
+    LIMIT=60 pipe 'cat bad' 'cat - loop' "embed $k" "attend $k" \
+        "unembed $k" "sample -n 3 $k" 'tee loop' 'tee raw' \
+        "tok-decode $k" >got
+    is "the FIFO loop, a bad record, ${k:-without --keep-going}: it ends" \
+        "$(echo "$statuses" | sed 's/141/0/g')" '0 0 1 1 1 1 0 0 1'
+    is '  with one error record' "$(grep -c '"error"' raw)" 1
+    is '  and one message' "$(echo "$messages" | grep -c .)" 1
+    [ -z "$k" ] || is '  the others go on' \
+        "$(jq -c 'select(.ids) | .seq' raw | sort | uniq -c | tr -s ' \n' ' ')" \
+        ' 3 "a" 3 "c" '
+done
+
 # --- An end of text ends a sequence early.
 eos='{"seq":"a","ids":[2412,643,258,529]}'
 json '--eos' 'generate --eos 307,9' "$eos" \

@@ -241,7 +241,7 @@ want 'hidden without model is taken: it may be made by hand' \
 
 # --- The hub cache.
 mkdir -p hub/models--me--story/refs hub/models--me--story/snapshots
-echo -n abc123 >hub/models--me--story/refs/main
+printf abc123 >hub/models--me--story/refs/main
 cp -r f16 hub/models--me--story/snapshots/abc123
 check 'org/name in $HF_HUB_CACHE' \
     "HF_HUB_CACHE=$T/hub model-info -m me/story | grep -q abc123"

@@ -7,7 +7,7 @@ tensor -s data:0:60 -o json "$GOLDEN/ppl_ids.npy" | jq -c .data >ids
 A=$(cat ids)
 # rec SEQ FROM TO [FIELDS]: ids [FROM, TO) of them
 rec() {
-    jq -nc "{seq: \"$1\", pos: $2, ids: $A[$2:$3]} + {${4-}}"
+    jq -nc "{seq: \"$1\", pos: $2, ids: ${A}[$2:$3]} + {${4-}}"
 }
 # hidden SEQ [FIRST-BYTE]: rows of that sequence in `out`
 hidden() {
@@ -31,7 +31,7 @@ for n in 1 15 16 17 31 32 33 47 48 59; do
     { rec a 0 60; rec a $n 60; } | embed | attend | hidden a | row 60 >got
     same "rewound from 60 to $n" got want
     # Other ids from n on are gone after rewinding.
-    { rec a 0 $n; jq -nc "{seq: \"a\", pos: $n, ids: $A[0:23]}"
+    { rec a 0 $n; jq -nc "{seq: \"a\", pos: $n, ids: ${A}[0:23]}"
       rec a $n 60; } | embed | attend | hidden a | row $((n + 23)) >got
     same "rewound over another continuation at $n" got want
 done
@@ -42,10 +42,10 @@ want 'rewinding drops what lies behind: a gap is an error' \
     'attend: in:3: seq "a": *holds 30 positions, record starts at 40'
 
 # --- Position 0 begins anew.
-{ jq -nc "{seq: \"a\", ids: $A[30:50]}"; rec a 0 60; } | embed | attend \
+{ jq -nc "{seq: \"a\", ids: ${A}[30:50]}"; rec a 0 60; } | embed | attend \
     | hidden a | row 20 >got
 same 'pos 0 begins the sequence anew' got whole
-{ jq -nc "{seq: \"a\", ids: $A[30:50]}"; rec a 0 60 | jq -c 'del(.pos)'; } \
+{ jq -nc "{seq: \"a\", ids: ${A}[30:50]}"; rec a 0 60 | jq -c 'del(.pos)'; } \
     | embed | attend | hidden a | row 20 >got
 same 'no pos is pos 0' got whole
 rec a 0 60 | jq -c 'del(.seq)' | embed | attend >out
@@ -78,7 +78,7 @@ for n in 0 1 15 16 17 40 59 60; do
     { rec a 0 60; [ $n = 60 ] || rec b $n 60 'fork: "a"'; } >in
     if [ $n = 60 ]; then
         jq -nc "{seq: \"b\", pos: 60, fork: \"a\", ids: [1, 2, 3]}" >>in
-        { cat ids | jq -c '{seq: "w", ids: .}'
+        { jq -c '{seq: "w", ids: .}' ids
           echo '{"seq":"w","pos":60,"ids":[1,2,3]}'; } \
             | embed | attend | hidden w | row 60 >want
     fi
@@ -87,12 +87,12 @@ for n in 0 1 15 16 17 40 59 60; do
     # The one it forks goes on as if nothing had happened, and the other way
     # round: neither writes into what both share.
     { rec a 0 30; jq -nc "{seq: \"b\", fork: \"a\",
-        pos: ([30, $n] | min), ids: $A[5:15]}"; rec a 30 60; } \
+        pos: ([30, $n] | min), ids: ${A}[5:15]}"; rec a 30 60; } \
         | embed | attend | hidden a >got
     same "forked at $n or 30, it goes on unharmed" got whole
     { rec a 0 30; jq -nc "{seq: \"b\", fork: \"a\",
-        pos: ([30, $n] | min), ids: $A[([30, $n] | min):]}"
-      jq -nc "{seq: \"a\", ids: $A[11:44]}"; } >in
+        pos: ([30, $n] | min), ids: ${A}[([30, $n] | min):]}"
+      jq -nc "{seq: \"a\", ids: ${A}[11:44]}"; } >in
     embed in | attend | hidden b >got
     row $((n < 30 ? n : 30)) whole >want
     same "forked at $n or 30, the other begun anew" got want
@@ -107,7 +107,7 @@ same 'a fork of a fork outlives both' got want
     | row 30 >got
 row 20 whole >want
 same 'a fork of itself is rewinding' got want
-{ rec a 0 30; jq -nc "{seq: \"b\", ids: $A[7:50]}"
+{ rec a 0 30; jq -nc "{seq: \"b\", ids: ${A}[7:50]}"
   rec b 20 60 'fork: "a"'; } | embed | attend | hidden b | row 43 >got
 same 'a fork replaces what the sequence held' got want
 want 'fork of a sequence that is not there' 'embed | attend >/dev/null' \

@@ -2,8 +2,8 @@
  * The forward pass of small GPT-2s with pseudo-random weights, written as
  * safetensors to a temporary directory, against a plain one in double (below:
  * Radford et al. 2019, as HuggingFace's modeling_gpt2.py has it), and against
- * itself: rows cut and batched in any way, on any number of threads, have the
- * same bits.
+ * itself: rows cut and batched in any way, on any number of threads, by any
+ * kernels, have the same bits.
  */
 #include <stdarg.h>
 #include <stddef.h>
@@ -18,6 +18,7 @@
 #include <unistd.h>
 
 #include <pipeformer/forward.h>
+#include <pipeformer/kernel.h>
 #include <pipeformer/record.h>
 
 /* --- A model on disk --- */
@@ -549,7 +550,11 @@ test_same_bits(void **ctx)
         { 50, MOST, 128, 2, 4, 512, "silu", NULL, PF_BF16, true, true },
     };
 
+    size_t kernels = 0;
+
     (void)ctx;
+    while (pf_kernels_list(kernels))
+        kernels++;
     for (size_t k = 0; k < sizeof shapes / sizeof *shapes; k++) {
         const struct shape *sh = &shapes[k];
         struct weights w;
@@ -579,11 +584,14 @@ test_same_bits(void **ctx)
         logits = floats(n_rows * c->vocab);
         again = floats(n_rows * c->vocab);
         for (size_t run = 0; run < 8; run++) {
+            const struct pf_kernels *kern = pf_kernels_list(run % kernels);
             size_t threads = run % 3 + 1;
             struct pf_kv_cache *cache;
             struct pf_runner *r;
 
+            setenv("PIPEFORMER_KERNEL", kern->name, 1);
             assert_int_equal(pf_runner_new(&r, m, threads, NULL), PF_OK);
+            assert_string_equal(pf_runner_kernels(r), kern->name);
             assert_int_equal(pf_kv_cache_new(&cache, L, C, 1 << 26, NULL),
                 PF_OK);
             for (size_t i = 0; i < SEQS; i++)
@@ -647,6 +655,7 @@ test_same_bits(void **ctx)
         pf_model_free(m);
         pf_record_fini(&w.rec);
     }
+    unsetenv("PIPEFORMER_KERNEL");
 }
 
 /* Layers one by one, into slots of one cache or of one each, are the layers

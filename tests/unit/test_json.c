@@ -289,7 +289,7 @@ test_midpoints(void **ctx)
     uint64_t seed = 2;
 
     (void)ctx;
-    for (int i = 0; i < 30000; i++) {
+    for (int i = 0; i < 8000; i++) {
         uint32_t u = (uint32_t)(next_random(&seed) >> 33);
         double mid;
 
@@ -515,10 +515,28 @@ check_quoted(const char *s, size_t n, const char *want)
     pf_buf_fini(&back);
 }
 
+/* What is no UTF-8, and what is written for it. */
+static void
+check_repaired(const char *s, const char *want)
+{
+    struct pf_buf b = PF_BUF_INIT;
+
+    pf_json_add_string(&b, s, strlen(s));
+    pf_buf_addc(&b, '\0');
+    assert_string_equal(b.data, want);
+    pf_buf_fini(&b);
+}
+
+#define U "\xef\xbf\xbd"
+
 static void
 test_quoting(void **ctx)
 {
     (void)ctx;
+    check_repaired("\xff", "\"" U "\"");
+    check_repaired("a\xc3(\n\xe2\x82", "\"a" U "(\\n" U "\"");
+    check_repaired("\xed\xa0\x80\xc3\xa9", "\"" U U U "\xc3\xa9\"");
+    check_repaired("\xf0\x9f\x98\"\x80", "\"" U "\\\"" U "\"");
     check_quoted("", 0, "\"\"");
     check_quoted("abc", 3, "\"abc\"");
     check_quoted("\"\\/", 3, "\"\\\"\\\\/\"");
@@ -551,6 +569,7 @@ test_values(void **ctx)
         "\"a\\u0041\"", "\"\\ud800\"", "true", "false", "null", "[]", "{}",
         "[1, 2 ,3]", "{\"a\":1,\"a\":2}", "{ \"a\" : [ ] , \"b\":{}}",
         "[[],[[]],{\"\":[{}]}]", "[ ]", "{\t}", "[1\n,\r2]",
+        "[{\"a\":1},[2,3],{},[[]],{\"b\":[1]},[{}]]",
         "{\"a\":[1,{\"b\":[true,null]}],\"c\":\"d\"}", "[\"]\",\"}\"]",
     };
     static const char *const bad[] = {

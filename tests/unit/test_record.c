@@ -224,6 +224,8 @@ test_bad_tensors(void **ctx)
         /* names twice, however they are spelt */
         { "{\"a\":1,\"a\":1}", "\"a\" stands twice", PF_EFORMAT },
         { "{\"a\":1,\"\\u0061\":1}", "\"a\" stands twice", PF_EFORMAT },
+        { "{\"a\":1,\"b\":2,\"a\":3}", "\"a\" stands twice",
+            PF_EFORMAT },
         { "{\"ids\":[1],\"b\":2,\"ids\":[1]}", "\"ids\" stands twice",
             PF_EFORMAT },
         { "{\"x.y\":1,\"x.y\":[1]}", "\"x.y\" stands twice", PF_EFORMAT },
@@ -264,10 +266,11 @@ test_dotted(void **ctx)
     struct pf_record rec = PF_RECORD_INIT;
 
     (void)ctx;
-    parse(&rec, "{\"blocks.0.q\":[[1,16777217]],\"a.b\":[1,\"x\"],"
+    parse(&rec, "{\"blocks.0.q\":[[1,16777216]],\"big.n\":[16777217],\"a.b\":[1,\"x\"],"
         "\"c.d\":[[1],[2,3]],\"e.f\":\"s\",\"g.h\":[true],\"i.j\":[],"
         "\"k.l\":[1,true],\"list\":[1,2]}");
     check_tensor(&rec, "blocks.0.q", PF_F32, 2, 1, 2);
+    check_tensor(&rec, "big.n", PF_I64, 1, 1, 0); /* what float32 would lose */
     check_field(&rec, "a.b", "[1,\"x\"]");
     check_field(&rec, "c.d", "[[1],[2,3]]");
     check_field(&rec, "e.f", "\"s\"");
@@ -275,7 +278,7 @@ test_dotted(void **ctx)
     check_tensor(&rec, "i.j", PF_F32, 1, 0, 0);
     check_field(&rec, "k.l", "[1,true]");
     check_field(&rec, "list", "[1,2]");
-    assert_int_equal(rec.n_fields + rec.n_tensors, 8);
+    assert_int_equal(rec.n_fields + rec.n_tensors, 9);
     /* One that is no JSON is an error all the same. */
     assert_int_equal(parse_as(&rec, "{\"a.b\":[1,}", false, NULL),
         PF_EFORMAT);
@@ -301,8 +304,8 @@ test_all_tensors(void **ctx)
     check_tensor(&rec, "c", PF_F32, 1, 2, 0);
     t = check_tensor(&rec, "d", PF_I64, 1, 2, 0);
     assert_memory_equal(t->data, ((int64_t[]){ 1, 16777217 }), 16);
-    t = check_tensor(&rec, "e", PF_I64, 1, 1, 0);
-    assert_memory_equal(t->data, ((int64_t[]){ INT64_MIN }), 8);
+    t = check_tensor(&rec, "e", PF_F32, 1, 1, 0); /* -2^63 is exact */
+    assert_true(*(const float *)t->data == -0x1p63f);
     check_tensor(&rec, "f", PF_F32, 1, 2, 0);
     t = check_tensor(&rec, "g", PF_F32, 1, 1, 0);
     assert_true(*(const float *)t->data == 0x1p63f);
@@ -542,10 +545,16 @@ test_names(void **ctx)
     assert_true(pf_tensor_name("hidden", &t) && t == PF_F32);
     assert_false(pf_tensor_name("tokens", &t));
     assert_false(pf_tensor_name("blocks.0", &t));
-    assert_true(pf_per_position("ids") && pf_per_position("tokens"));
-    assert_true(pf_per_position("blocks.0.attn.q"));
-    assert_false(pf_per_position("embedding") || pf_per_position("seq"));
-    assert_false(pf_per_position("memory") || pf_per_position("text"));
+    for (int tensor = 0; tensor < 2; tensor++) {
+        assert_true(pf_per_position("ids", tensor));
+        assert_true(pf_per_position("tokens", tensor));
+        assert_true(pf_per_position("hidden", tensor));
+        assert_false(pf_per_position("embedding", tensor));
+        assert_false(pf_per_position("memory", tensor));
+        assert_false(pf_per_position("seq", tensor));
+        assert_false(pf_per_position("text", tensor));
+        assert_int_equal(pf_per_position("blocks.0.attn.q", tensor), tensor);
+    }
 }
 
 /* --- Changing --- */
@@ -722,7 +731,7 @@ test_write_binary(void **ctx)
             st = pf_record_write(&out, &rec, (enum pf_format)format, NULL);
             if (!st)
                 st = pf_out_flush(&out, NULL);
-            assert_int_equal(st, PF_EIO);
+            assert_int_equal(st, PF_EWRITE);
             close(out.fd);
             pf_out_fini(&out);
         }

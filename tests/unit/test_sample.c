@@ -309,6 +309,7 @@ test_extremes(void **ctx)
     struct pf_sampler s = PF_SAMPLER_INIT;
     const float logits[] = { -3e38f, 3e38f, -INFINITY, 3e38f, 0 };
     const double almost = 1 - 0x1p-53;
+    uint64_t r = 3;
 
     (void)ctx;
     assert_int_equal(pf_sampler_start(&s, logits, 5, NULL), PF_OK);
@@ -320,6 +321,15 @@ test_extremes(void **ctx)
     assert_true(pf_sampler_prob(&s, 2) == 0);
     pf_sampler_step(&s, &(struct pf_step){ PF_STEP_TOP_P, 1 });
     assert_int_equal(s.n, 4);
+    /* Nor where rounding leaves the sum of all below u times their total. */
+    for (int round = 0; round < 300; round++) {
+        float z[300];
+
+        for (int i = 0; i < 300; i++)
+            z[i] = i % 2 ? -1e30f : (float)(next_random(&r) >> 44) / 1e6f;
+        assert_int_equal(pf_sampler_start(&s, z, 300, NULL), PF_OK);
+        assert_int_equal(pf_sampler_draw(&s, almost) % 2, 0);
+    }
     /* Near 0, a temperature is greedy; it does not overflow into NaN. */
     assert_int_equal(pf_sampler_start(&s, (float[]){ 1, 3, 2, -3 }, 4, NULL),
         PF_OK);
