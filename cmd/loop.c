@@ -92,6 +92,29 @@ prepend_path(void)
 }
 
 /*
+ * Is it one pipeline, as far as can be seen?  No list, no group, no comment;
+ * what is quoted does not count, nor does the & of a redirection.
+ */
+static bool
+is_pipeline(const char *p)
+{
+    char quote = '\0', before = '\0';
+
+    for (; *p; before = *p++) {
+        if (*p == '\\' && quote != '\'' && p[1])
+            p++;
+        else if (quote)
+            quote = *p == quote ? '\0' : quote;
+        else if (*p == '\'' || *p == '"')
+            quote = *p;
+        else if (strchr(";#(){}\n", *p) || (*p == '|' && before == '|')
+            || (*p == '&' && before != '>' && before != '<'))
+            return false;
+    }
+    return true;
+}
+
+/*
  * The shell must not hold the ends of the pipe that the filters have: then the
  * death of a filter would not show.  So the filters run in the background,
  * their input comes from descriptor 4, and the shell closes its own.  (More
@@ -101,10 +124,10 @@ static char *
 script(const struct loop_options *o)
 {
     struct pf_buf b = PF_BUF_INIT;
-    bool list = o->own && strpbrk(o->pipe, ";&#(){}\n");
+    bool plain = !o->own || is_pipeline(o->pipe);
 
     pf_buf_adds(&b, o->own ? "cat <&4 | " : "");
-    pf_buf_printf(&b, list ? "{ %s\n}" : "%s", o->pipe);
+    pf_buf_printf(&b, plain ? "%s" : "{ %s\n}", o->pipe);
     pf_buf_adds(&b, " & exec </dev/null >/dev/null 4<&-; wait $!");
     pf_buf_addc(&b, '\0');
     if (b.failed)
@@ -208,6 +231,25 @@ write_finished(struct loop *l)
     }
 }
 
+/* The place of the next prompt in the order of output. */
+static size_t
+new_index(struct loop *l)
+{
+    struct pf_buf *more;
+
+    if (l->next_index - l->next_out == l->size) {
+        more = calloc(2 * l->size, sizeof *more);
+        if (!more)
+            cli_die("out of memory");
+        for (size_t i = l->next_out; i < l->next_index; i++)
+            more[i % (2 * l->size)] = l->finished[i % l->size];
+        free(l->finished);
+        l->finished = more;
+        l->size *= 2;
+    }
+    return l->next_index++;
+}
+
 /* Writes a record, now or when it is its turn. */
 static void
 emit(struct loop *l, const struct pf_record *rec, size_t index)
@@ -274,7 +316,6 @@ admit(struct loop *l, struct pf_record *rec, struct sequence *s,
         free_sequence(s);
         return st;
     }
-    s->index = l->next_index++;
     s->prompt = s->n;
     pf_record_drop(rec, "pos");
     if (l->opt->echo && !l->opt->whole) {
@@ -324,6 +365,7 @@ add_prompt(struct loop *l, struct pf_record *rec, struct pf_err *err)
             free(s);
             return st;
         }
+        s->index = new_index(l);
     }
     if (!add_ids(s, ids, n))
         return pf_fail_mem(err);
@@ -351,7 +393,8 @@ room(const struct loop *l)
 {
     return l->file < cli.n_files && !l->stop
         && l->live.n < l->opt->parallel
-        && (!l->opt->whole || l->next_index - l->next_out < l->size)
+        && (!l->opt->whole || l->next_index - l->next_out < l->size
+            || l->part.n) /* the one waited for may be one of these */
         && l->queue.len - l->sent < 1 << 20;
 }
 
@@ -363,7 +406,7 @@ refuse(struct loop *l, const struct pf_record *rec, const char *file,
     struct pf_record e = PF_RECORD_INIT;
 
     l->stop |= !cli_complain(&e, file, l->number, rec, msg);
-    emit(l, &e, l->next_index++);
+    emit(l, &e, new_index(l));
     pf_record_fini(&e);
 }
 
@@ -375,7 +418,7 @@ take_prompt(struct loop *l, struct pf_record *rec, const char *file)
 
     if (pf_record_is_error(rec)) {
         l->stop |= !cli_fail_quietly();
-        emit(l, rec, l->next_index++);
+        emit(l, rec, new_index(l));
         return;
     }
     if (pf_record_is_mark(rec))

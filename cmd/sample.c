@@ -343,6 +343,8 @@ pass_error(void *ctx, struct pf_record *rec)
 {
     struct sample *s = ctx;
 
+    if (!cli.keep_going)
+        return PF_OK; /* this is the end anyway */
     if (pf_record_field(rec, "done"))
         return PF_AGAIN;
     pf_record_set_string(rec, "done", "error", 5, NULL);
