@@ -91,6 +91,18 @@ help_common(void)
     putchar('\n');
 }
 
+/* What was asked for is on standard output, or is not. */
+_Noreturn static void
+printed(void)
+{
+    if (fflush(stdout) || ferror(stdout)) {
+        fprintf(stderr, "%s: <stdout>: cannot write: %s\n", cli.cmd->name,
+            strerror(errno));
+        exit(1);
+    }
+    exit(0);
+}
+
 _Noreturn static void
 help(void)
 {
@@ -101,12 +113,7 @@ help(void)
     if (cli.cmd->model)
         help_options(model_option);
     help_common();
-    if (fflush(stdout) || ferror(stdout)) {
-        fprintf(stderr, "%s: cannot write: %s\n", cli.cmd->name,
-            strerror(errno));
-        exit(1);
-    }
-    exit(0);
+    printed();
 }
 
 long long
@@ -249,7 +256,7 @@ common_option(int key, const char *arg)
     case 'h': help();
     case 'V':
         printf("%s (pipeformer) %s\n", cli.cmd->name, PF_VERSION);
-        exit(fflush(stdout) ? 1 : 0);
+        printed();
     }
 }
 

@@ -1,7 +1,6 @@
 /* generate: the pipe as a loop, until every sequence is done. */
 #include "cli.h"
 
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -150,6 +149,7 @@ main(int argc, char **argv)
     struct generate g = { .opt = SAMPLING_INIT, .loop.parallel = 32 };
     struct pf_buf pipe = PF_BUF_INIT;
     const char *own = NULL;
+    struct pf_err err;
     int status = 0;
 
     /* What stands behind -- is the pipe, not an operand. */
@@ -173,8 +173,11 @@ main(int argc, char **argv)
     g.loop.own = own != NULL;
     g.loop.pipe = pipe.data;
     if (g.print) {
-        printf("%s\n", pipe.data);
-        status = fflush(stdout) ? 1 : 0;
+        cli_begin(PF_NDJSON, true);
+        pipe.data[pipe.len - 1] = '\n';
+        if (pf_out_write(&cli_out, pipe.data, pipe.len, &err))
+            cli_die_writing(&err);
+        status = cli_finish();
     } else {
         status = loop_run(&g.loop);
     }

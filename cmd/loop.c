@@ -30,6 +30,7 @@ struct sequence {
     size_t index; /* of its prompt */
     uint32_t *ids;
     size_t n, cap, prompt; /* ids so far, of them the prompt's */
+    char *seq;             /* JSON, of one that is not whole yet; or NULL */
 };
 
 struct loop {
@@ -64,6 +65,7 @@ free_sequence(void *p)
     struct sequence *s = p;
 
     free(s->ids);
+    free(s->seq);
     free(s);
 }
 
@@ -358,11 +360,15 @@ add_prompt(struct loop *l, struct pf_record *rec, struct pf_err *err)
             "not at %zu", pos, s ? s->n : 0);
     if (!s) {
         s = calloc(1, sizeof *s);
-        if (!s)
+        if (s && seq)
+            s->seq = strdup(seq->text);
+        if (!s || (seq && !s->seq)) {
+            free(s);
             return pf_fail_mem(err);
+        }
         st = pf_seqmap_put(&l->part, l->key.data, l->key.len, s, err);
         if (st) {
-            free(s);
+            free_sequence(s);
             return st;
         }
         s->index = new_index(l);
@@ -407,6 +413,27 @@ refuse(struct loop *l, const struct pf_record *rec, const char *file,
 
     l->stop |= !cli_complain(&e, file, l->number, rec, msg);
     emit(l, &e, new_index(l));
+    pf_record_fini(&e);
+}
+
+/* A prompt that promised more of itself, where the prompts have ended. */
+static void
+refuse_part(struct loop *l)
+{
+    struct pf_record rec = PF_RECORD_INIT, e = PF_RECORD_INIT;
+    size_t i = 0;
+    struct sequence *s = pf_seqmap_each(&l->part, &i);
+
+    if (s->seq)
+        pf_record_set(&rec, "seq", s->seq, strlen(s->seq), NULL);
+    pf_buf_clear(&l->key);
+    pf_record_seq(&rec, "seq", &l->key, NULL);
+    pf_seqmap_take(&l->part, l->key.data, l->key.len);
+    l->stop |= !cli_complain(&e, cli.files[cli.n_files - 1], 0, &rec,
+        "the prompts end where a part of one promised more of it");
+    emit(l, &e, s->index);
+    free_sequence(s);
+    pf_record_fini(&rec);
     pf_record_fini(&e);
 }
 
@@ -463,8 +490,8 @@ read_prompts(struct loop *l, struct pf_record *rec)
         if (st && lost)
             next_file(l);
     }
-    if (l->file == cli.n_files && l->part.n)
-        cli_die("the prompts end inside one that promised more");
+    while (l->file == cli.n_files && l->part.n && !l->stop)
+        refuse_part(l);
 }
 
 /* --- Tokens --- */
@@ -507,8 +534,10 @@ take_token(struct loop *l, struct pf_record *rec, struct pf_err *err)
         l->stop |= !cli_fail_quietly();
         if (s)
             finish(l, s, rec);
-        else if (cli_emit(rec, err))
-            return PF_EWRITE;
+        else if (!pf_record_field(rec, "seq")) {
+            l->stop = true; /* whose it is cannot be told */
+            emit(l, rec, 0);
+        } /* else another piece of a prompt that has failed already */
         return PF_OK;
     }
     if (!s)

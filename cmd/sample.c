@@ -29,6 +29,7 @@ struct sample {
     struct pf_tokenizer *tok; /* for the text of --top */
     struct pf_sampler sampler;
     struct pf_seqmap live;
+    struct pf_seqmap errors; /* that were passed on, see pass_error */
     bool input_done; /* the mark {"done":"input"} has come */
     bool waiting;    /* records before this one are still to be drawn from */
     struct pf_buf key;
@@ -335,23 +336,28 @@ check(void *ctx, struct cli_item *item, struct pf_err *err)
 }
 
 /*
- * Where output is fed back, an error record would go round for ever: it is
- * marked as done, and swallowed when it comes again.  Its sequence is over.
+ * With --keep-going, and output that is fed back, an error record would go
+ * round for ever: it is marked as done, remembered, and swallowed when it has
+ * come round.  Its sequence is over.
  */
 static enum pf_status
 pass_error(void *ctx, struct pf_record *rec)
 {
     struct sample *s = ctx;
+    const struct pf_field *error = pf_record_field(rec, "error");
+    static char told;
 
     if (!cli.keep_going)
         return PF_OK; /* this is the end anyway */
-    if (pf_record_field(rec, "done"))
+    pf_buf_clear(&s->key);
+    pf_record_seq(rec, "seq", &s->key, NULL);
+    free(pf_seqmap_take(&s->live, s->key.data, s->key.len));
+    pf_buf_add(&s->key, error->text, error->len);
+    if (pf_record_field(rec, "done")
+        && pf_seqmap_take(&s->errors, s->key.data, s->key.len))
         return PF_AGAIN;
     pf_record_set_string(rec, "done", "error", 5, NULL);
-    pf_buf_clear(&s->key);
-    if (pf_record_field(rec, "seq")
-        && pf_record_seq(rec, "seq", &s->key, NULL) == PF_OK)
-        free(pf_seqmap_take(&s->live, s->key.data, s->key.len));
+    pf_seqmap_put(&s->errors, s->key.data, s->key.len, &told, NULL);
     return s->input_done && s->live.n == 0 ? PF_END : PF_OK;
 }
 
@@ -414,6 +420,7 @@ main(int argc, char **argv)
     status = cli_run(&filter);
     pf_sampler_fini(&s.sampler);
     pf_seqmap_fini(&s.live, free);
+    pf_seqmap_fini(&s.errors, NULL);
     pf_tokenizer_free(s.tok);
     pf_buf_fini(&s.key);
     sampling_fini(&s.opt);

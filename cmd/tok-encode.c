@@ -221,6 +221,8 @@ finish(void *ctx, struct pf_err *err)
     struct pf_record rec = PF_RECORD_INIT;
     enum pf_status st = PF_OK;
 
+    if (cli_status() && !cli.keep_going)
+        return PF_OK;
     if (e->total)
         st = write_count(e->sum, err);
     if (!st && e->end) {
