@@ -283,9 +283,6 @@ cli_options(int argc, char **argv, const struct cli_command *cmd, void *ctx)
     add_options(common, longs, &n_longs, shorts, &n_shorts);
     env = getenv("PIPEFORMER_MODEL");
     cli.model = env && *env ? env : "fairy";
-    env = getenv("PIPEFORMER_THREADS");
-    cli.threads = env && *env
-        ? (size_t)cli_int("PIPEFORMER_THREADS", env, 1, 1024) : pf_cpus();
     opterr = 0;
     while ((key = getopt_long(argc, argv, shorts, longs, NULL)) != -1) {
         if (key == ':')
@@ -304,6 +301,10 @@ cli_options(int argc, char **argv, const struct cli_command *cmd, void *ctx)
             break;
         }
     }
+    env = getenv("PIPEFORMER_THREADS");
+    if (!cli.threads)
+        cli.threads = env && *env
+            ? (size_t)cli_int("PIPEFORMER_THREADS", env, 1, 1024) : pf_cpus();
     free(longs);
     free(shorts);
     cli.files = argv + optind;

@@ -153,13 +153,20 @@ cli_emit(const struct pf_record *rec, struct pf_err *err)
     return pf_record_write(&cli_out, rec, run.format, err);
 }
 
-void
-cli_drop(struct pf_record *rec, const char *name)
+bool
+cli_keeps(const char *name)
 {
     for (size_t i = 0; i < cli.n_keep; i++)
         if (strcmp(cli.keep[i], name) == 0)
-            return;
-    pf_record_drop(rec, name);
+            return true;
+    return false;
+}
+
+void
+cli_drop(struct pf_record *rec, const char *name)
+{
+    if (!cli_keeps(name))
+        pf_record_drop(rec, name);
 }
 
 void

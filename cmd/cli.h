@@ -160,6 +160,9 @@ int cli_run_texts(const struct cli_filter *filter, int delimiter,
 /* Standard output; a step that writes something else than records uses it. */
 extern struct pf_out cli_out;
 
+/* Does --keep name this field? */
+bool cli_keeps(const char *name);
+
 /* Drops a field that was consumed, unless --keep names it. */
 void cli_drop(struct pf_record *rec, const char *name);
 

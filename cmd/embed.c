@@ -41,6 +41,14 @@ static const struct cli_command command = {
     .model = true,
 };
 
+/* What has an entry a position goes, except the ids themselves. */
+static bool
+drops(const char *name, bool tensor)
+{
+    return pf_per_position(name, tensor) && strcmp(name, "ids") != 0
+        && strcmp(name, "segments") != 0 && !cli_keeps(name);
+}
+
 static enum pf_status
 embed(void *ctx, struct cli_item *item, struct pf_err *err)
 {
@@ -61,15 +69,7 @@ embed(void *ctx, struct cli_item *item, struct pf_err *err)
         st = pf_record_seq(rec, "seq", &e->key, err);
     if (st)
         return st;
-    /* What has an entry a position goes, except the ids themselves. */
-    for (size_t i = rec->n_fields; i-- > 0;)
-        if (pf_per_position(rec->fields[i].name, false))
-            cli_drop(rec, rec->fields[i].name);
-    for (size_t i = rec->n_tensors; i-- > 0;)
-        if (pf_per_position(rec->tensors[i].name, true)
-            && strcmp(rec->tensors[i].name, "ids") != 0
-            && strcmp(rec->tensors[i].name, "segments") != 0)
-            cli_drop(rec, rec->tensors[i].name);
+    pf_record_drop_if(rec, drops);
     pf_record_drop(rec, "layer");
     hidden = pf_record_put(rec, "hidden", PF_F32, 2, (size_t[]){ T, C }, NULL);
     if (!hidden)

@@ -404,15 +404,21 @@ room(const struct loop *l)
         && l->queue.len - l->sent < 1 << 20;
 }
 
-/* In the place of a prompt that is no good. */
+/* In the place of a prompt that is no good, and of its parts so far. */
 static void
 refuse(struct loop *l, const struct pf_record *rec, const char *file,
-    const char *msg)
+    uint64_t number, const char *msg)
 {
     struct pf_record e = PF_RECORD_INIT;
+    struct sequence *s = NULL;
 
-    l->stop |= !cli_complain(&e, file, l->number, rec, msg);
-    emit(l, &e, new_index(l));
+    pf_buf_clear(&l->key);
+    if (rec && pf_record_seq(rec, "seq", &l->key, NULL) == PF_OK)
+        s = pf_seqmap_take(&l->part, l->key.data, l->key.len);
+    l->stop |= !cli_complain(&e, file, number, rec, msg);
+    emit(l, &e, s ? s->index : new_index(l));
+    if (s)
+        free_sequence(s);
     pf_record_fini(&e);
 }
 
@@ -420,21 +426,15 @@ refuse(struct loop *l, const struct pf_record *rec, const char *file,
 static void
 refuse_part(struct loop *l)
 {
-    struct pf_record rec = PF_RECORD_INIT, e = PF_RECORD_INIT;
+    struct pf_record rec = PF_RECORD_INIT;
     size_t i = 0;
     struct sequence *s = pf_seqmap_each(&l->part, &i);
 
     if (s->seq)
         pf_record_set(&rec, "seq", s->seq, strlen(s->seq), NULL);
-    pf_buf_clear(&l->key);
-    pf_record_seq(&rec, "seq", &l->key, NULL);
-    pf_seqmap_take(&l->part, l->key.data, l->key.len);
-    l->stop |= !cli_complain(&e, cli.files[cli.n_files - 1], 0, &rec,
+    refuse(l, &rec, cli.files[cli.n_files - 1], 0,
         "the prompts end where a part of one promised more of it");
-    emit(l, &e, s->index);
-    free_sequence(s);
     pf_record_fini(&rec);
-    pf_record_fini(&e);
 }
 
 /* A record of the prompts. */
@@ -452,7 +452,7 @@ take_prompt(struct loop *l, struct pf_record *rec, const char *file)
         return; /* the end of the input tells as much */
     cli_stats.records++;
     if (add_prompt(l, rec, &err))
-        refuse(l, rec, file, err.msg);
+        refuse(l, rec, file, l->number, err.msg);
 }
 
 /* Reads prompts while there is room and they are there. */
@@ -467,8 +467,8 @@ read_prompts(struct loop *l, struct pf_record *rec)
     while (room(l)) {
         file = cli.files[l->file];
         if (!l->file_open) {
-            if (pf_in_open(&l->prompts, file, &err)) {
-                refuse(l, NULL, file, err.msg);
+            if (pf_in_open_nowait(&l->prompts, file, &err)) {
+                refuse(l, NULL, file, 0, err.msg);
                 next_file(l);
                 continue;
             }
@@ -484,7 +484,7 @@ read_prompts(struct loop *l, struct pf_record *rec)
         }
         l->number++;
         if (st)
-            refuse(l, rec, file, err.msg);
+            refuse(l, rec, file, l->number, err.msg);
         else
             take_prompt(l, rec, file);
         if (st && lost)

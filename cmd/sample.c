@@ -232,20 +232,24 @@ reason(const struct sample *s, const struct live *l, size_t V, uint32_t id,
     return NULL;
 }
 
-/* Makes the record the one that follows it. */
-static enum pf_status
-advance(struct pf_record *rec, size_t pos, struct pf_err *err)
+/* A new record begins: tensors, and what was about the old one, go. */
+static bool
+drops(const char *name, bool tensor)
 {
     static const char *const gone[] = { "layer", "fork", "more", "done",
         "logprob", "seed", "top", "trail", "probs" };
 
-    for (size_t i = rec->n_tensors; i-- > 0;)
-        cli_drop(rec, rec->tensors[i].name);
-    for (size_t i = rec->n_fields; i-- > 0;)
-        if (pf_per_position(rec->fields[i].name, false))
-            cli_drop(rec, rec->fields[i].name);
     for (size_t i = 0; i < sizeof gone / sizeof *gone; i++)
-        pf_record_drop(rec, gone[i]);
+        if (strcmp(name, gone[i]) == 0)
+            return true;
+    return (tensor || pf_per_position(name, tensor)) && !cli_keeps(name);
+}
+
+/* Makes the record the one that follows it. */
+static enum pf_status
+advance(struct pf_record *rec, size_t pos, struct pf_err *err)
+{
+    pf_record_drop_if(rec, drops);
     return pf_record_set_i64(rec, "pos", (int64_t)pos, err);
 }
 

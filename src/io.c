@@ -14,20 +14,33 @@ enum {
     SHRINK = 4 * 1024 * 1024,
 };
 
-enum pf_status
-pf_in_open(struct pf_in *in, const char *path, struct pf_err *err)
+static enum pf_status
+open_in(struct pf_in *in, const char *path, int flags, struct pf_err *err)
 {
     *in = (struct pf_in)PF_IN_INIT;
-    in->fd = strcmp(path, "-") == 0 ? 0 : open(path, O_RDONLY | O_CLOEXEC);
+    in->keep = strcmp(path, "-") == 0;
+    in->fd = in->keep ? 0 : open(path, O_RDONLY | O_CLOEXEC | flags);
     if (in->fd < 0)
         return pf_fail(err, PF_EIO, "cannot open: %s", strerror(errno));
     return PF_OK;
 }
 
+enum pf_status
+pf_in_open(struct pf_in *in, const char *path, struct pf_err *err)
+{
+    return open_in(in, path, 0, err);
+}
+
+enum pf_status
+pf_in_open_nowait(struct pf_in *in, const char *path, struct pf_err *err)
+{
+    return open_in(in, path, O_NONBLOCK, err);
+}
+
 void
 pf_in_fini(struct pf_in *in)
 {
-    if (in->fd > 0)
+    if (!in->keep && in->fd >= 0)
         close(in->fd);
     free(in->data);
     *in = (struct pf_in)PF_IN_INIT;

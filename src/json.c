@@ -274,7 +274,7 @@ number(struct pf_json *j, struct number *n, struct pf_err *err)
         if (!digit(j))
             return unexpected(j, "a digit", err);
         for (; digit(j); j->p++)
-            if (exp < 1000000)
+            if (exp < (int64_t)1 << 50)
                 exp = exp * 10 + (*j->p - '0');
         n->exp10 += minus ? -exp : exp;
     }
@@ -423,17 +423,6 @@ scalar(struct pf_json *j, struct pf_err *err)
     }
 }
 
-/* A member's name, where the level is an object. */
-static enum pf_status
-name(struct pf_json *j, struct pf_err *err)
-{
-    enum pf_status st = string(j, NULL, err);
-
-    if (!st && !pf_json_take(j, ':'))
-        st = unexpected(j, "':'", err);
-    return st;
-}
-
 enum pf_status
 pf_json_value(struct pf_json *j, const char **raw, size_t *len,
     struct pf_err *err)
@@ -459,7 +448,7 @@ pf_json_value(struct pf_json *j, const char **raw, size_t *len,
             depth++;
             pf_json_take(j, c);
             if (pf_json_peek(j) != (is_object ? '}' : ']')) {
-                if (is_object && (st = name(j, err)))
+                if (is_object && (st = pf_json_key(j, NULL, err)))
                     return st;
                 continue;
             }
@@ -483,7 +472,7 @@ pf_json_value(struct pf_json *j, const char **raw, size_t *len,
         }
         if (!pf_json_take(j, ','))
             return unexpected(j, is_object ? "',' or '}'" : "',' or ']'", err);
-        if (is_object && (st = name(j, err)))
+        if (is_object && (st = pf_json_key(j, NULL, err)))
             return st;
     }
 }

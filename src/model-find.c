@@ -43,10 +43,11 @@ in_vocab(struct pf_buf *dir, const char *name)
     char here[4096];
 
     program_folder(here, sizeof here);
-    if (strncmp(here, build, strlen(build)) == 0)
+    if (TRY("%s/../share/pipeformer/vocab/%s", here, name))
+        return true;
+    if (strncmp(here, build, strlen(build)) == 0 && here[strlen(build)] == '/')
         return TRY("%s/%s", PF_VOCAB_SOURCE, name);
-    return TRY("%s/../share/pipeformer/vocab/%s", here, name)
-        || TRY("%s/%s", PF_VOCAB_INSTALLED, name);
+    return TRY("%s/%s", PF_VOCAB_INSTALLED, name);
 }
 
 /* The hub cache: models--org--name/snapshots/COMMIT, refs/main names COMMIT. */

@@ -257,7 +257,7 @@ member(struct pf_reader *r, struct pf_record *rec, struct pf_json *j,
     }
     if (tensors && pf_json_peek(j) == '['
         && (r->all_tensors ? !pf_metadata_name(name)
-            : strchr(name, '.') != NULL)) {
+            : pf_activation_name(name))) {
         st = maybe_array(r, rec, name, j, &done, err);
         if (st || done)
             return st;
@@ -394,16 +394,28 @@ document(struct pf_reader *r, struct pf_record *rec, const char *p,
 
 enum kind { LINE, DOCUMENT, NPY, UNKNOWN };
 
-/* Four bytes decide (six for .npy), or the end of the input. */
+/*
+ * Four bytes decide: one below 0x09 among them makes a document.  Where they
+ * could also be the end of a line, or "{}" with its end, and the header of the
+ * document behind it, nine do: a header's length has no more than four bytes,
+ * and then comes its brace.  Six make a .npy file.  At the end of the input,
+ * what is there decides.
+ */
 static enum kind
 kind_of(const char *p, size_t n, bool eof)
 {
+    bool low = false;
+
     for (size_t i = 0; i < n && i < 4; i++)
-        if ((unsigned char)p[i] < 0x09)
-            return DOCUMENT;
+        low |= (unsigned char)p[i] < 0x09;
     if (p[0] == '\x93' && n >= 6 && memcmp(p, "\x93NUMPY", 6) == 0)
         return NPY;
-    return n >= 4 + 2 * (p[0] == '\x93') || eof ? LINE : UNKNOWN;
+    if (low && p[0] != '\n' && p[0] != '\r' && p[0] != '{')
+        return DOCUMENT;
+    if (n < (low ? 9 : p[0] == '\x93' ? 6 : 4) && !eof)
+        return UNKNOWN;
+    return low && n >= 9 && memcmp(p + 4, "\0\0\0\0{", 5) == 0 ? DOCUMENT
+        : LINE;
 }
 
 /* Where a whole frame stands, once it is there. */
@@ -435,16 +447,15 @@ look(struct pf_reader *r, struct frame *f, struct pf_err *err)
         kind = kind_of(p, n, in->eof);
         if (kind == UNKNOWN)
             return PF_OK;
-        if (kind != LINE || r->scanned || (*p != '\n' && *p != '\r'))
+        if (kind != LINE || r->scanned || !strchr("\n\r \t", *p))
             break;
-        pf_in_skip(in, 1); /* a line without a record in it */
+        pf_in_skip(in, 1); /* space before a record, or a line of it */
     }
     if (kind == LINE) {
         nl = memchr(p + r->scanned, '\n', n - r->scanned);
         r->scanned = nl ? (size_t)(nl - p) : n;
-        if (!nl && !in->eof)
-            return PF_OK;
-        *f = (struct frame){ LINE, nl ? (size_t)(nl - p) : n, nl != NULL };
+        if (nl || in->eof)
+            *f = (struct frame){ LINE, r->scanned, nl != NULL };
         return PF_OK;
     }
     if (kind == NPY) {
@@ -458,8 +469,7 @@ look(struct pf_reader *r, struct frame *f, struct pf_err *err)
         if (st)
             return st;
         need = 8 + header;
-        /* r->scanned keeps the length once the header was read. */
-        if (n >= need && r->scanned == 0) {
+        if (n >= need && r->need == 0) {
             struct pf_arena mem = PF_ARENA_INIT;
             struct pf_safetensors doc;
 
@@ -470,10 +480,10 @@ look(struct pf_reader *r, struct frame *f, struct pf_err *err)
             if (doc.data_len > SIZE_MAX / 2)
                 return pf_fail(err, PF_ERANGE, "a record of %zu bytes",
                     doc.data_len);
-            r->scanned = need + doc.data_len;
+            r->need = need + doc.data_len;
         }
-        if (r->scanned)
-            need = r->scanned;
+        if (r->need)
+            need = r->need;
     }
     if (need <= n)
         *f = (struct frame){ kind, need, 0 };
@@ -513,7 +523,7 @@ pf_reader_next(struct pf_reader *r, struct pf_record *rec, bool *lost,
         st = document(r, rec, p, err);
     if (lost)
         *lost = false;
-    r->scanned = 0;
+    r->scanned = r->need = 0;
     pf_in_skip(r->in, f.len + f.skip);
     return st;
 }

@@ -55,6 +55,13 @@ pf_metadata_name(const char *name)
 }
 
 bool
+pf_activation_name(const char *name)
+{
+    return strncmp(name, "blocks.", 7) == 0
+        || strncmp(name, "ln_final.", 9) == 0;
+}
+
+bool
 pf_per_position(const char *name, bool tensor)
 {
     static const char *const names[] = { "ids", "tokens", "offsets",
@@ -63,7 +70,7 @@ pf_per_position(const char *name, bool tensor)
     for (size_t i = 0; i < sizeof names / sizeof *names; i++)
         if (strcmp(names[i], name) == 0)
             return true;
-    return tensor && strchr(name, '.'); /* activations */
+    return tensor && pf_activation_name(name);
 }
 
 void
@@ -122,6 +129,23 @@ pf_record_drop(struct pf_record *rec, const char *name)
         memmove(t, t + 1,
             (size_t)(rec->tensors + rec->n_tensors - t) * sizeof *t);
     }
+}
+
+void
+pf_record_drop_if(struct pf_record *rec,
+    bool (*drop)(const char *name, bool tensor))
+{
+    size_t k = 0;
+
+    for (size_t i = 0; i < rec->n_fields; i++)
+        if (!drop(rec->fields[i].name, false))
+            rec->fields[k++] = rec->fields[i];
+    rec->n_fields = k;
+    k = 0;
+    for (size_t i = 0; i < rec->n_tensors; i++)
+        if (!drop(rec->tensors[i].name, true))
+            rec->tensors[k++] = rec->tensors[i];
+    rec->n_tensors = k;
 }
 
 /* A new last field; its name, key and text are the caller's to set. */

@@ -21,12 +21,20 @@ struct pf_in {
     size_t start, end, cap;
     uint64_t used; /* bytes used up so far */
     bool eof;
+    bool keep; /* fd stays open, it is not ours */
 };
 
-#define PF_IN_INIT { -1, NULL, 0, 0, 0, 0, false }
+#define PF_IN_INIT { -1, NULL, 0, 0, 0, 0, false, false }
 
 /* "-" is standard input. */
 enum pf_status pf_in_open(struct pf_in *in, const char *path,
+    struct pf_err *err);
+
+/*
+ * The same without waiting for the writer of a FIFO: pf_in_ready must be true
+ * before pf_in_fill, which would take "no writer yet" for the end.
+ */
+enum pf_status pf_in_open_nowait(struct pf_in *in, const char *path,
     struct pf_err *err);
 
 /* Closes the descriptor (not standard input) and frees the memory. */

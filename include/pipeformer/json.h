@@ -56,7 +56,8 @@ enum pf_status pf_json_next(struct pf_json *j, char close, bool *first,
 enum pf_status pf_json_string(struct pf_json *j, struct pf_buf *out,
     struct pf_err *err);
 
-/* A member's name and the colon behind it, decoded, appended to `out`. */
+/* A member's name and the colon behind it; decoded, appended to `out` unless
+ * that is NULL. */
 enum pf_status pf_json_key(struct pf_json *j, struct pf_buf *out,
     struct pf_err *err);
 

@@ -86,7 +86,8 @@ struct pf_kernels {
     void (*add)(float *y, const float *x, size_t n);
 
     /*
-     * y[i] = exp2(x[i]), the one exponential of the forward pass: 0 for x <
+     * y[i] = exp2(x[i]), the exponential of attention and of GELU's tanh form
+     * (other activations take libm's): 0 for x <
      * -100 (denormals would be slow), +inf for x >= 128, else i =
      * nearest-even(x), f = x - i, a polynomial p(f) of degree 5 evaluated by
      * fma in Horner's scheme with p(0) exactly 1, times 2^i.  Relative error

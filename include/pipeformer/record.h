@@ -49,6 +49,10 @@ bool pf_record_has(const struct pf_record *rec, const char *name);
 /* Removes the field or tensor of that name if there is one. */
 void pf_record_drop(struct pf_record *rec, const char *name);
 
+/* Removes every field and tensor that `drop` says true of. */
+void pf_record_drop_if(struct pf_record *rec,
+    bool (*drop)(const char *name, bool tensor));
+
 /*
  * Sets a field to a JSON text, which is copied; a field of that name keeps
  * its place, a new one goes last.
@@ -65,7 +69,7 @@ enum pf_status pf_record_copy_field(struct pf_record *rec,
     const struct pf_record *from, const char *name, struct pf_err *err);
 
 /*
- * Sets a tensor.  `data` is borrowed until the record is written; with NULL,
+ * Sets a tensor of at most PF_MAX_DIMS axes.  `data` is borrowed until the record is written; with NULL,
  * memory of the record's own is taken, to be filled in through the result's
  * `data`.  NULL when there is no memory.
  */
@@ -128,6 +132,9 @@ bool pf_tensor_name(const char *name, enum pf_dtype *type);
 /* The known names that are lists of numbers and yet metadata: layers, ... */
 bool pf_metadata_name(const char *name);
 
+/* Names of TransformerLens's activations: blocks.3.attn.q, ln_final.scale. */
+bool pf_activation_name(const char *name);
+
 /*
  * Whether a field or a tensor of that name has an entry a position, and so
  * does not go to other positions.
@@ -144,11 +151,12 @@ struct pf_reader {
     bool all_tensors;      /* NDJSON: every rectangular array is a tensor but
                               those that pf_metadata_name knows */
     size_t scanned;        /* bytes of the line in the making looked through */
+    size_t need;           /* bytes of the document in the making, once known */
     struct pf_buf scratch, numbers;
 };
 
 #define PF_READER_INIT \
-    { NULL, "data", false, 0, PF_BUF_INIT, PF_BUF_INIT }
+    { NULL, "data", false, 0, 0, PF_BUF_INIT, PF_BUF_INIT }
 
 void pf_reader_fini(struct pf_reader *r);
 

@@ -290,8 +290,8 @@ cat >killed.sh <<'END'
 # generate, with its attend killed in the middle: the status of generate
 yes '{"ids":[5]}' | head -n 300 \
     | jq -c --slurp 'to_entries[] | .value + {seq: .key}' >in
-timeout 20 generate -q -- "embed | { sh -c 'echo \$\$ >pid
-    exec attend' || :; } | unembed | sample -n 200" <in >tokens 2>/dev/null &
+timeout 20 generate -q -- "embed | sh -c 'echo \$\$ >pid; exec attend' \
+    | unembed | sample -n 200" <in >tokens 2>/dev/null &
 until [ -s tokens ]; do sleep 0.1; done
 kill -9 "$(cat pid)"
 wait $!

@@ -266,21 +266,22 @@ test_dotted(void **ctx)
     struct pf_record rec = PF_RECORD_INIT;
 
     (void)ctx;
-    parse(&rec, "{\"blocks.0.q\":[[1,16777216]],\"big.n\":[16777217],\"a.b\":[1,\"x\"],"
-        "\"c.d\":[[1],[2,3]],\"e.f\":\"s\",\"g.h\":[true],\"i.j\":[],"
-        "\"k.l\":[1,true],\"list\":[1,2]}");
+    parse(&rec, "{\"blocks.0.q\":[[1,16777216]],\"blocks.n\":[16777217],\"blocks.b\":[1,\"x\"],"
+        "\"blocks.d\":[[1],[2,3]],\"blocks.f\":\"s\",\"blocks.h\":[true],\"blocks.j\":[],"
+        "\"blocks.l\":[1,true],\"list\":[1,2],\"n.big\":[16777217, 1.0]}");
     check_tensor(&rec, "blocks.0.q", PF_F32, 2, 1, 2);
-    check_tensor(&rec, "big.n", PF_I64, 1, 1, 0); /* what float32 would lose */
-    check_field(&rec, "a.b", "[1,\"x\"]");
-    check_field(&rec, "c.d", "[[1],[2,3]]");
-    check_field(&rec, "e.f", "\"s\"");
-    check_tensor(&rec, "g.h", PF_BOOL, 1, 1, 0);
-    check_tensor(&rec, "i.j", PF_F32, 1, 0, 0);
-    check_field(&rec, "k.l", "[1,true]");
+    check_tensor(&rec, "blocks.n", PF_I64, 1, 1, 0); /* what float32 would lose */
+    check_field(&rec, "blocks.b", "[1,\"x\"]");
+    check_field(&rec, "blocks.d", "[[1],[2,3]]");
+    check_field(&rec, "blocks.f", "\"s\"");
+    check_tensor(&rec, "blocks.h", PF_BOOL, 1, 1, 0);
+    check_tensor(&rec, "blocks.j", PF_F32, 1, 0, 0);
+    check_field(&rec, "blocks.l", "[1,true]");
     check_field(&rec, "list", "[1,2]");
-    assert_int_equal(rec.n_fields + rec.n_tensors, 9);
+    check_field(&rec, "n.big", "[16777217, 1.0]"); /* no activation */
+    assert_int_equal(rec.n_fields + rec.n_tensors, 10);
     /* One that is no JSON is an error all the same. */
-    assert_int_equal(parse_as(&rec, "{\"a.b\":[1,}", false, NULL),
+    assert_int_equal(parse_as(&rec, "{\"blocks.b\":[1,}", false, NULL),
         PF_EFORMAT);
     pf_record_fini(&rec);
 }
