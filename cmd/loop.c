@@ -6,11 +6,7 @@
  */
 #include "loop.h"
 
-#include <errno.h>
-#include <fcntl.h>
 #include <poll.h>
-#include <signal.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/wait.h>
@@ -18,6 +14,7 @@
 
 #include <pipeformer/seqmap.h>
 
+#include "child.h"
 #include "cli.h"
 
 enum {
@@ -35,12 +32,7 @@ struct sequence {
 
 struct loop {
     const struct loop_options *opt;
-    pid_t child;
-    int to; /* the pipe's input */
-    struct pf_buf queue; /* bytes that wait to go in */
-    size_t sent;
-    struct pf_in in; /* the pipe's output */
-    struct pf_reader reader;
+    struct child child;
     bool child_ended;
 
     struct pf_in prompts; /* the file at hand */
@@ -67,153 +59,6 @@ free_sequence(void *p)
     free(s->ids);
     free(s->seq);
     free(s);
-}
-
-/* --- The pipe of filters --- */
-
-/* Commands of the same build come first. */
-static void
-prepend_path(void)
-{
-    char here[4096], *path;
-    ssize_t n = readlink("/proc/self/exe", here, sizeof here - 1);
-    const char *old = getenv("PATH");
-    size_t len;
-
-    if (n <= 0)
-        return;
-    here[n] = '\0';
-    *strrchr(here, '/') = '\0';
-    len = strlen(here) + (old ? strlen(old) : 0) + 2;
-    path = malloc(len);
-    if (!path)
-        return;
-    snprintf(path, len, "%s%s%s", here, old ? ":" : "", old ? old : "");
-    setenv("PATH", path, 1);
-    free(path);
-}
-
-/*
- * Is it one pipeline, as far as can be seen?  No list, no group, no comment;
- * what is quoted does not count, nor does the & of a redirection.
- */
-static bool
-is_pipeline(const char *p)
-{
-    char quote = '\0', before = '\0';
-
-    for (; *p; before = *p++) {
-        if (*p == '\\' && quote != '\'' && p[1])
-            p++;
-        else if (quote)
-            quote = *p == quote ? '\0' : quote;
-        else if (*p == '\'' || *p == '"')
-            quote = *p;
-        else if (strchr(";#(){}\n", *p) || (*p == '|' && before == '|')
-            || (*p == '&' && before != '>' && before != '<'))
-            return false;
-    }
-    return true;
-}
-
-/*
- * The shell must not hold the ends of the pipe that the filters have: then the
- * death of a filter would not show.  So the filters run in the background,
- * their input comes from descriptor 4, and the shell closes its own.  (More
- * than a plain pipeline runs in a shell of its own, which holds them again.)
- */
-static char *
-script(const struct loop_options *o)
-{
-    struct pf_buf b = PF_BUF_INIT;
-    bool plain = !o->own || is_pipeline(o->pipe);
-
-    pf_buf_adds(&b, o->own ? "cat <&4 | " : "");
-    pf_buf_printf(&b, plain ? "%s" : "{ %s\n}", o->pipe);
-    pf_buf_adds(&b, " & exec </dev/null >/dev/null 4<&-; wait $!");
-    pf_buf_addc(&b, '\0');
-    if (b.failed)
-        cli_die("out of memory");
-    return b.data;
-}
-
-static void
-start(struct loop *l)
-{
-    char *command = script(l->opt);
-    int to[2], from[2];
-
-    if (pipe(to) || pipe(from))
-        cli_die("cannot make a pipe: %s", strerror(errno));
-    for (int i = 0; i < 2; i++) {
-        fcntl(to[i], F_SETFD, FD_CLOEXEC);
-        fcntl(from[i], F_SETFD, FD_CLOEXEC);
-    }
-    prepend_path();
-    l->child = fork();
-    if (l->child < 0)
-        cli_die("cannot start a process: %s", strerror(errno));
-    if (l->child == 0) {
-        int in = dup(to[0]), out = dup(from[1]); /* not 1 or 4 themselves */
-
-        dup2(in, 4);
-        dup2(out, 1);
-        for (int fd = 5; fd <= (in > out ? in : out); fd++)
-            close(fd);
-        execl("/bin/sh", "sh", "-c", command, (char *)NULL);
-        _exit(127);
-    }
-    free(command);
-    signal(SIGPIPE, SIG_IGN); /* EPIPE tells the same, with a place */
-    close(to[0]);
-    close(from[1]);
-    l->to = to[1];
-    fcntl(l->to, F_SETFL, O_NONBLOCK);
-    l->in = (struct pf_in)PF_IN_INIT;
-    l->in.fd = from[0];
-    l->reader = (struct pf_reader)PF_READER_INIT;
-    l->reader.in = &l->in;
-    l->reader.main_name = "ids";
-}
-
-static void
-close_input(struct loop *l)
-{
-    if (l->to >= 0)
-        close(l->to);
-    l->to = -1;
-}
-
-/* Puts a record into the queue for the pipe's input. */
-static void
-feed(struct loop *l, const struct pf_record *rec)
-{
-    struct pf_err err;
-
-    if (pf_record_print(&l->queue, rec, &err))
-        cli_die("%s", err.msg);
-}
-
-/* Writes what the pipe takes now. */
-static void
-send_queue(struct loop *l)
-{
-    ssize_t n;
-
-    if (l->to < 0 || l->sent == l->queue.len)
-        return;
-    n = write(l->to, l->queue.data + l->sent, l->queue.len - l->sent);
-    if (n < 0 && errno != EAGAIN && errno != EINTR) {
-        close_input(l); /* it has ended: its output tells why */
-        n = (ssize_t)(l->queue.len - l->sent);
-    }
-    if (n > 0)
-        l->sent += (size_t)n;
-    if (l->sent > l->queue.len / 2) {
-        l->queue.len -= l->sent;
-        memmove(l->queue.data, l->queue.data + l->sent, l->queue.len);
-        l->sent = 0;
-    }
 }
 
 /* --- Output --- */
@@ -301,7 +146,7 @@ send_prompt(struct loop *l, struct pf_record *rec, const struct sequence *s,
                 s->ids + i))
             st = pf_fail_mem(err);
         if (!st)
-            feed(l, rec);
+            child_feed(&l->child, rec);
     }
     return st;
 }
@@ -401,7 +246,7 @@ room(const struct loop *l)
         && l->live.n < l->opt->parallel
         && (!l->opt->whole || l->next_index - l->next_out < l->size
             || l->part.n) /* the one waited for may be one of these */
-        && l->queue.len - l->sent < 1 << 20;
+        && l->child.queue.len - l->child.sent < 1 << 20;
 }
 
 /* In the place of a prompt that is no good, and of its parts so far. */
@@ -557,7 +402,7 @@ take_token(struct loop *l, struct pf_record *rec, struct pf_err *err)
     if (!add_ids(s, ids, n))
         return pf_fail_mem(err);
     cli_stats.tokens += n;
-    feed(l, rec); /* the next step; with `done`, the mark */
+    child_feed(&l->child, rec); /* the next step; with `done`, the mark */
     if (pf_record_field(rec, "done"))
         finish(l, s, rec);
     else if (!l->opt->whole)
@@ -572,8 +417,8 @@ read_tokens(struct loop *l, struct pf_record *rec)
     enum pf_status st;
     struct pf_err err;
 
-    while (!l->stop && !l->child_ended && pf_reader_ready(&l->reader)) {
-        st = pf_reader_next(&l->reader, rec, NULL, &err);
+    while (!l->stop && !l->child_ended && pf_reader_ready(&l->child.reader)) {
+        st = pf_reader_next(&l->child.reader, rec, NULL, &err);
         if (st == PF_END) {
             l->child_ended = true;
             break;
@@ -593,9 +438,9 @@ wait_for_something(struct loop *l)
     struct pollfd p[3];
     nfds_t n = 0;
 
-    p[n++] = (struct pollfd){ .fd = l->in.fd, .events = POLLIN };
-    if (l->to >= 0 && l->queue.len > l->sent)
-        p[n++] = (struct pollfd){ .fd = l->to, .events = POLLOUT };
+    p[n++] = (struct pollfd){ .fd = l->child.in.fd, .events = POLLIN };
+    if (l->child.to >= 0 && l->child.queue.len > l->child.sent)
+        p[n++] = (struct pollfd){ .fd = l->child.to, .events = POLLOUT };
     if (room(l))
         p[n++] = (struct pollfd){ .fd = l->prompts.fd, .events = POLLIN };
     cli_flush();
@@ -619,7 +464,7 @@ prompts_ended(struct loop *l, struct pf_record *rec)
 int
 loop_run(const struct loop_options *options)
 {
-    struct loop l = { .opt = options, .to = -1,
+    struct loop l = { .opt = options, .child = CHILD_INIT,
         .prompt_reader = PF_READER_INIT };
     struct pf_record rec = PF_RECORD_INIT;
     int status = 0;
@@ -630,29 +475,29 @@ loop_run(const struct loop_options *options)
     if (!l.finished)
         cli_die("out of memory");
     cli_begin(PF_NDJSON, false);
-    start(&l);
+    child_start(&l.child, options->pipe, options->own);
     for (;;) {
         read_tokens(&l, &rec);
         if (l.stop || l.child_ended)
             break;
         read_prompts(&l, &rec);
-        send_queue(&l);
+        child_send(&l.child);
         if (l.stop)
             break;
-        if (l.live.n == 0 && l.file == cli.n_files && l.sent == l.queue.len)
-            close_input(&l);
+        if (l.live.n == 0 && l.file == cli.n_files && l.child.sent == l.child.queue.len)
+            child_close(&l.child);
         wait_for_something(&l);
     }
-    close_input(&l);
-    close(l.in.fd);
-    if (waitpid(l.child, &status, 0) == l.child && status && !cli_status())
+    child_close(&l.child);
+    close(l.child.in.fd);
+    if (waitpid(l.child.pid, &status, 0) == l.child.pid && status && !cli_status())
         cli_die("the pipe ended with status %d", WIFEXITED(status)
             ? WEXITSTATUS(status) : 128 + WTERMSIG(status));
     if (!l.stop && (l.live.n || !prompts_ended(&l, &rec)))
         cli_die("the pipe ended before all sequences were done");
-    l.in.fd = -1;
-    pf_in_fini(&l.in);
-    pf_reader_fini(&l.reader);
+    l.child.in.fd = -1;
+    pf_in_fini(&l.child.in);
+    pf_reader_fini(&l.child.reader);
     pf_reader_fini(&l.prompt_reader);
     if (l.file_open)
         pf_in_fini(&l.prompts);
@@ -661,7 +506,7 @@ loop_run(const struct loop_options *options)
     for (size_t i = 0; i < l.size; i++)
         pf_buf_fini(&l.finished[i]);
     free(l.finished);
-    pf_buf_fini(&l.queue);
+    pf_buf_fini(&l.child.queue);
     pf_buf_fini(&l.key);
     pf_record_fini(&rec);
     return cli_finish();

@@ -1,0 +1,38 @@
+#ifndef CHILD_H
+#define CHILD_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <sys/types.h>
+
+#include <pipeformer/record.h>
+
+/* A pipe of filters that runs as a shell command: records in, records out. */
+struct child {
+    pid_t pid;
+    int to;              /* its input; -1: closed */
+    struct pf_buf queue; /* bytes for it, of which `sent` are written */
+    size_t sent;
+    struct pf_in in; /* its output */
+    struct pf_reader reader;
+};
+
+#define CHILD_INIT \
+    { 0, -1, PF_BUF_INIT, 0, PF_IN_INIT, PF_READER_INIT }
+
+/*
+ * Starts it.  One that is not somebody's `own` reads from descriptor 4.  The
+ * commands beside this one are found first.
+ */
+void child_start(struct child *c, const char *pipe, bool own);
+
+/* Puts a record, as NDJSON, into the queue for its input. */
+void child_feed(struct child *c, const struct pf_record *rec);
+
+/* Writes of the queue what it takes now. */
+void child_send(struct child *c);
+
+/* Ends its input. */
+void child_close(struct child *c);
+
+#endif
