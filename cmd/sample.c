@@ -2,17 +2,16 @@
 #define _DEFAULT_SOURCE /* getentropy */
 #include "cli.h"
 
-#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
+#include <pipeformer/candidates.h>
 #include <pipeformer/json.h>
 #include <pipeformer/model.h>
 #include <pipeformer/rng.h>
 #include <pipeformer/seqmap.h>
 #include <pipeformer/tokenizer.h>
-#include <pipeformer/tokens.h>
 
 #include "sampling.h"
 
@@ -135,84 +134,6 @@ one_row(struct pf_record *rec, const float **logits, size_t *V,
     return PF_OK;
 }
 
-/* The text of an id as a JSON string. */
-static void
-add_text(struct pf_buf *b, const struct pf_tokenizer *tok, uint32_t id)
-{
-    struct pf_buf text = PF_BUF_INIT;
-    size_t len;
-    const char *token = pf_tokenizer_token(tok, id, &len);
-
-    if (token)
-        pf_token_text(&text, token, len);
-    pf_json_add_string(b, text.data, text.len);
-    pf_buf_fini(&text);
-}
-
-/* `top`: the N best of the logits as they came, and what the chain made. */
-static enum pf_status
-set_top(struct sample *s, struct pf_record *rec, const float *logits,
-    size_t V, struct pf_err *err)
-{
-    struct pf_sampler raw = PF_SAMPLER_INIT;
-    struct pf_buf b = PF_BUF_INIT;
-    enum pf_status st = pf_sampler_start(&raw, logits, V, err);
-    bool text = s->tok && pf_tokenizer_size(s->tok) <= V;
-
-    pf_sampler_prob(&s->sampler, 0); /* the total is known from here on */
-    pf_buf_addc(&b, '[');
-    for (size_t i = 0; !st && i < s->opt.top && i < raw.n; i++) {
-        uint32_t id = pf_sampler_rank(&raw, i)->id;
-        double p = 0;
-
-        for (size_t k = 0; k < s->sampler.n; k++) {
-            if (s->sampler.c[k].id == id) {
-                p = exp(s->sampler.c[k].z - s->sampler.zmax)
-                    / s->sampler.total;
-                break;
-            }
-        }
-        pf_buf_printf(&b, "%s{\"id\":%u", i ? "," : "", id);
-        if (text) {
-            pf_buf_adds(&b, ",\"text\":");
-            add_text(&b, s->tok, id);
-        }
-        pf_buf_adds(&b, ",\"logprob\":");
-        pf_json_add_f32(&b, (float)log(pf_sampler_prob(&raw, i)));
-        pf_buf_adds(&b, ",\"p\":");
-        pf_json_add_f32(&b, (float)p);
-        pf_buf_addc(&b, '}');
-    }
-    pf_buf_addc(&b, ']');
-    if (!st)
-        st = pf_buf_check(&b, err);
-    if (!st)
-        st = pf_record_set(rec, "top", b.data, b.len, err);
-    pf_buf_fini(&b);
-    pf_sampler_fini(&raw);
-    return st;
-}
-
-static enum pf_status
-set_probs(struct sample *s, struct pf_record *rec, struct pf_err *err)
-{
-    struct pf_buf b = PF_BUF_INIT;
-    enum pf_status st;
-
-    for (size_t i = 0; i < s->sampler.n; i++) {
-        pf_buf_printf(&b, "%s[%u,", i ? "," : "[",
-            pf_sampler_rank(&s->sampler, i)->id);
-        pf_json_add_f64(&b, pf_sampler_prob(&s->sampler, i));
-        pf_buf_addc(&b, ']');
-    }
-    pf_buf_addc(&b, ']');
-    st = pf_buf_check(&b, err);
-    if (!st)
-        st = pf_record_set(rec, "probs", b.data, b.len, err);
-    pf_buf_fini(&b);
-    return st;
-}
-
 /* Why the sequence ends with this id at `pos`, or NULL. */
 static const char *
 reason(const struct sample *s, const struct live *l, size_t V, uint32_t id,
@@ -317,10 +238,11 @@ sample_record(void *ctx, struct cli_item *item, struct pf_err *err)
     pos += ids && ids->ndim ? ids->shape[0] : 1;
     st = advance(rec, pos, err);
     if (!st)
-        st = s->probs ? set_probs(s, rec, err)
+        st = s->probs ? pf_set_probs(rec, &s->sampler, err)
             : draw(s, rec, l, pos, logits, V, err);
     if (!st && s->opt.top)
-        st = set_top(s, rec, logits, V, err);
+        st = pf_set_top(rec, logits, V, s->opt.top, &s->sampler,
+            s->has_model && V == s->config.vocab ? s->tok : NULL, err);
     return st;
 }
 

@@ -99,43 +99,9 @@ static enum pf_status
 select_tensors(const struct tensor *t, struct pf_record *rec,
     struct pf_err *err)
 {
-    struct pf_tensor *kept, *x;
-    enum pf_status st = PF_OK;
-    struct pf_err why;
-
     for (size_t i = 0; i < t->n_drop; i++)
         pf_record_drop(rec, t->drop[i]);
-    if (t->n_select == 0)
-        return PF_OK;
-    kept = pf_arena_alloc(&rec->mem, t->n_select * sizeof *kept);
-    if (!kept)
-        return pf_fail_mem(err);
-    for (size_t i = 0; i < t->n_select && !st; i++) {
-        const char *colon = strchr(t->select[i], ':');
-        size_t len = colon ? (size_t)(colon - t->select[i])
-            : strlen(t->select[i]);
-        char *name = pf_arena_copy(&rec->mem, t->select[i], len);
-
-        x = name ? pf_record_tensor(rec, name) : NULL;
-        if (!x)
-            return pf_fail(err, PF_ESHAPE, "the record has no tensor %.*s",
-                (int)len, t->select[i]);
-        kept[i] = *x;
-        if (colon && colon[1])
-            st = pf_slice(rec, &kept[i], colon + 1, &why);
-        if (st)
-            return pf_fail(err, st, "%s: %.300s", t->select[i], why.msg);
-    }
-    rec->n_tensors = 0;
-    for (size_t i = 0; i < t->n_select; i++) {
-        if (pf_record_tensor(rec, kept[i].name))
-            return pf_fail(err, PF_EFORMAT, "%s is selected twice",
-                kept[i].name);
-        if (!pf_record_put(rec, kept[i].name, kept[i].dtype, kept[i].ndim,
-                kept[i].shape, kept[i].data))
-            return pf_fail_mem(err);
-    }
-    return PF_OK;
+    return t->n_select ? pf_select(rec, t->select, t->n_select, err) : PF_OK;
 }
 
 /* --- Listing --- */

@@ -20,6 +20,7 @@ pf_reader_fini(struct pf_reader *r)
 {
     pf_buf_fini(&r->scratch);
     pf_buf_fini(&r->numbers);
+    pf_arena_fini(&r->mem);
 }
 
 /* --- NDJSON --- */
@@ -339,36 +340,34 @@ pf_record_parse(struct pf_reader *r, struct pf_record *rec, const char *line,
 
 /* --- Binary --- */
 
+/* A whole document of `len` bytes, whose header has been parsed. */
 static enum pf_status
-document(struct pf_reader *r, struct pf_record *rec, const char *p,
+document(struct pf_reader *r, struct pf_record *rec, const char *p, size_t len,
     struct pf_err *err)
 {
-    struct pf_safetensors doc;
+    const struct pf_safetensors *doc = &r->doc;
+    char *data = pf_arena_alloc(&rec->mem, doc->data_len);
     enum pf_status st;
-    size_t header;
-    char *data;
     int ours = 0;
 
-    st = pf_safetensors_len(p, &header, err);
-    if (!st)
-        st = pf_safetensors_parse(&doc, &rec->mem, p + 8, header, err);
-    if (st)
-        return st;
-    data = pf_arena_alloc(&rec->mem, doc.data_len);
     if (!data)
         return pf_fail_mem(err);
-    if (doc.data_len)
-        memcpy(data, p + 8 + header, doc.data_len);
-    for (size_t i = 0; i < doc.n; i++) {
-        struct pf_tensor *t = pf_record_new_tensor(rec);
+    if (doc->data_len)
+        memcpy(data, p + len - doc->data_len, doc->data_len);
+    for (size_t i = 0; i < doc->n; i++) {
+        const char *name = doc->tensors[i].name;
+        struct pf_tensor *t;
 
+        name = pf_arena_copy(&rec->mem, name, strlen(name));
+        t = name ? pf_record_new_tensor(rec) : NULL;
         if (!t)
             return pf_fail_mem(err);
-        *t = doc.tensors[i];
-        t->data = data + doc.offsets[i];
+        *t = doc->tensors[i];
+        t->name = name;
+        t->data = data + doc->offsets[i];
     }
-    for (size_t i = 0; i < doc.n_meta; i++) {
-        const struct pf_safetensors_meta *m = &doc.meta[i];
+    for (size_t i = 0; i < doc->n_meta; i++) {
+        const struct pf_safetensors_meta *m = &doc->meta[i];
 
         if (strcmp(m->key, "pipeformer") == 0 && ours++)
             st = pf_fail(err, PF_EFORMAT, "safetensors: __metadata__ has "
@@ -470,17 +469,14 @@ look(struct pf_reader *r, struct frame *f, struct pf_err *err)
             return st;
         need = 8 + header;
         if (n >= need && r->need == 0) {
-            struct pf_arena mem = PF_ARENA_INIT;
-            struct pf_safetensors doc;
-
-            st = pf_safetensors_parse(&doc, &mem, p + 8, header, err);
-            pf_arena_fini(&mem);
+            pf_arena_reset(&r->mem);
+            st = pf_safetensors_parse(&r->doc, &r->mem, p + 8, header, err);
             if (st)
                 return st;
-            if (doc.data_len > SIZE_MAX / 2)
+            if (r->doc.data_len > SIZE_MAX / 2)
                 return pf_fail(err, PF_ERANGE, "a record of %zu bytes",
-                    doc.data_len);
-            r->need = need + doc.data_len;
+                    r->doc.data_len);
+            r->need = need + r->doc.data_len;
         }
         if (r->need)
             need = r->need;
@@ -520,7 +516,7 @@ pf_reader_next(struct pf_reader *r, struct pf_record *rec, bool *lost,
     else if (f.kind == NPY)
         st = pf_npy_read(rec, r->main_name, p, f.len, err);
     else
-        st = document(r, rec, p, err);
+        st = document(r, rec, p, f.len, err);
     if (lost)
         *lost = false;
     r->scanned = r->need = 0;

@@ -142,3 +142,50 @@ pf_slice(struct pf_record *rec, struct pf_tensor *t, const char *slice,
     t->data = dst;
     return PF_OK;
 }
+
+/* The tensor that `what` names, cut. */
+static enum pf_status
+select_one(struct pf_record *rec, const char *what, struct pf_tensor *t,
+    struct pf_err *err)
+{
+    const char *colon = strchr(what, ':');
+    size_t len = colon ? (size_t)(colon - what) : strlen(what);
+    char *name = pf_arena_copy(&rec->mem, what, len);
+    const struct pf_tensor *from;
+    enum pf_status st = PF_OK;
+    struct pf_err why;
+
+    if (!name)
+        return pf_fail_mem(err);
+    from = pf_record_tensor(rec, name);
+    if (!from)
+        return pf_fail(err, PF_ESHAPE, "the record has no tensor %s", name);
+    *t = *from;
+    if (colon && colon[1])
+        st = pf_slice(rec, t, colon + 1, &why);
+    return st ? pf_fail(err, st, "%.80s: %.300s", what, why.msg) : PF_OK;
+}
+
+enum pf_status
+pf_select(struct pf_record *rec, const char *const *what, size_t n,
+    struct pf_err *err)
+{
+    struct pf_tensor *kept = pf_arena_alloc(&rec->mem, n * sizeof *kept);
+    enum pf_status st = kept ? PF_OK : pf_fail_mem(err);
+
+    for (size_t i = 0; i < n && !st; i++)
+        st = select_one(rec, what[i], &kept[i], err);
+    if (st)
+        return st;
+    rec->n_tensors = 0;
+    for (size_t i = 0; i < n; i++) {
+        const struct pf_tensor *t = &kept[i];
+
+        if (pf_record_tensor(rec, t->name))
+            return pf_fail(err, PF_EFORMAT, "%s is selected twice", t->name);
+        if (!pf_record_put(rec, t->name, t->dtype, t->ndim, t->shape,
+                t->data))
+            return pf_fail_mem(err);
+    }
+    return PF_OK;
+}

@@ -8,6 +8,7 @@
 #include <pipeformer/buf.h>
 #include <pipeformer/err.h>
 #include <pipeformer/io.h>
+#include <pipeformer/safetensors.h>
 #include <pipeformer/tensor.h>
 
 /*
@@ -152,11 +153,13 @@ struct pf_reader {
                               those that pf_metadata_name knows */
     size_t scanned;        /* bytes of the line in the making looked through */
     size_t need;           /* bytes of the document in the making, once known */
+    struct pf_safetensors doc; /* its header */
+    struct pf_arena mem;       /* which lies here */
     struct pf_buf scratch, numbers;
 };
 
 #define PF_READER_INIT \
-    { NULL, "data", false, 0, 0, PF_BUF_INIT, PF_BUF_INIT }
+    { .main_name = "data" }
 
 void pf_reader_fini(struct pf_reader *r);
 

@@ -20,4 +20,12 @@
 enum pf_status pf_slice(struct pf_record *rec, struct pf_tensor *t,
     const char *slice, struct pf_err *err);
 
+/*
+ * Leaves of the record's tensors only those that `what` names, each NAME or
+ * NAME:SLICE, in that order.  One that is not there, or is named twice, is an
+ * error.
+ */
+enum pf_status pf_select(struct pf_record *rec, const char *const *what,
+    size_t n, struct pf_err *err);
+
 #endif
