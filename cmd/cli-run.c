@@ -55,14 +55,14 @@ each(const struct cli_filter *f, struct cli_item **items, size_t n,
 static void
 work(struct loop *l)
 {
-    struct cli_item *todo[BATCH], **next = todo;
+    struct cli_item *batch[BATCH], **next = batch;
     size_t n = 0, written = 0, at, i;
     enum pf_status st;
     struct pf_err err;
 
     for (i = 0; i < l->n; i++)
         if (!(l->f->pass_marks && pf_record_is_mark(&l->items[i].rec)))
-            todo[n++] = &l->items[i];
+            batch[n++] = &l->items[i];
     while (n && !l->stop) {
         at = 0;
         st = l->f->step ? l->f->step(l->f->ctx, next, n, &at, &err)

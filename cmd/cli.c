@@ -32,7 +32,7 @@ cli_start(const struct cli_command *cmd)
 
 /* --- Diagnostics --- */
 
-static void
+__attribute__((format(printf, 1, 0))) static void
 message(const char *fmt, va_list ap)
 {
     if (cli.quiet)

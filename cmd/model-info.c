@@ -224,7 +224,7 @@ main(int argc, char **argv)
     else if (pf_model_open(&m, dir.data, &err))
         cli_die("%s", err.msg);
     else if (info.check)
-        status = !sound(m) | !sound_tokenizer(dir.data);
+        status = sound(m) + sound_tokenizer(dir.data) < 2;
     else
         config(&b, m, dir.data);
     if (m && info.check && !status && !cli.quiet)
