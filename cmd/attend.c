@@ -232,8 +232,8 @@ main(int argc, char **argv)
     c = &a.model->config;
     a.layers = list("-l", a.layers_arg, c->layers, &a.n_layers);
     a.heads = list("--heads", a.heads_arg, c->heads, &a.n_heads);
-    if (pf_runner_new(&a.runner, a.model, cli.threads, &err)
-        || pf_kv_cache_new(&a.cache, a.n_layers, c->width, a.kv_mem, &err))
+    a.runner = cli_runner(a.model);
+    if (pf_kv_cache_new(&a.cache, a.n_layers, c->width, a.kv_mem, &err))
         cli_die("%s", err.msg);
     cli_note("%zu of %zu blocks, %s kernels, %zu threads", a.n_layers,
         c->layers, pf_runner_kernels(a.runner), cli.threads);

@@ -54,6 +54,21 @@ cli_model(void)
     return model;
 }
 
+struct pf_runner *
+cli_runner(const struct pf_model *model)
+{
+    const char *kernel = getenv("PIPEFORMER_KERNEL");
+    struct pf_runner *r;
+    struct pf_err err;
+
+    if (pf_runner_new(&r, model, cli.threads, &err))
+        cli_die("%s", err.msg);
+    if (kernel && *kernel && strcmp(kernel, pf_runner_kernels(r)) != 0)
+        cli_usage("PIPEFORMER_KERNEL: this processor has no kernels '%s'",
+            kernel);
+    return r;
+}
+
 enum pf_status
 cli_check_model(const struct pf_record *rec, const struct pf_model *model,
     struct pf_err *err)

@@ -184,6 +184,7 @@ cli_list(const char *name, const char *arg, size_t limit, size_t *n)
 
         if (*p < '0' || *p > '9')
             cli_usage("%s: '%s' is not a list such as 0-5,8", name, arg);
+        errno = 0;
         from = to = strtoul(p, &end, 10);
         if (*end == '-') {
             p = end + 1;
@@ -191,7 +192,7 @@ cli_list(const char *name, const char *arg, size_t limit, size_t *n)
                 cli_usage("%s: '%s' is not a list such as 0-5,8", name, arg);
             to = strtoul(p, &end, 10);
         }
-        if (to < from || (*end && *end != ','))
+        if (errno || to < from || (*end && *end != ','))
             cli_usage("%s: '%s' is not a list such as 0-5,8", name, arg);
         if (to >= limit)
             cli_usage("%s: %lu, but the model's last is %zu", name, to,

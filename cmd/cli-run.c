@@ -196,6 +196,10 @@ run_file(struct loop *l, const char *file)
         st = pf_reader_next(&r, &item->rec, &lost, &err);
         if (st == PF_END)
             break;
+        if (!st && !l->f->all_tensors) {
+            st = pf_record_check(&item->rec, &err);
+            lost = false;
+        }
         if (st) {
             struct pf_record bad = item->rec;
 

@@ -57,7 +57,9 @@ each(struct texts *t, struct pf_in *in)
         if (st)
             return cli_failed(t->file, t->number + 1, NULL, err.msg);
     }
-    if (have && !one(t, p, have))
+    /* A last line without its end; or a whole file, be it empty (but nothing
+     * on standard input is nothing). */
+    if ((have || (t->delimiter < 0 && !in->keep)) && !one(t, p ? p : "", have))
         return false;
     pf_in_skip(in, have);
     return true;

@@ -140,11 +140,17 @@ cli_begin(enum pf_format format, bool text)
 {
     run.format = cli.json ? PF_NDJSON : format;
     run.text = text;
-    if (!text && run.format == PF_BINARY && isatty(1)) {
-        run.text = true;
-        cli_usage("binary records are not written to a terminal; -j writes "
-            "NDJSON");
-    }
+    if (!text && run.format == PF_BINARY)
+        cli_no_terminal();
+}
+
+void
+cli_no_terminal(void)
+{
+    run.text = run.text || isatty(1);
+    if (isatty(1))
+        cli_usage("binary output is not written to a terminal; NDJSON is, "
+            "with -j or tensor's -o json");
 }
 
 enum pf_status

@@ -176,6 +176,10 @@ enum pf_status cli_emit(const struct pf_record *rec, struct pf_err *err);
 struct pf_model;
 struct pf_model *cli_model(void);
 
+/* What runs it: kernels, threads; or the end of the command. */
+struct pf_runner;
+struct pf_runner *cli_runner(const struct pf_model *model);
+
 bool cli_has_file(const char *dir, const char *name);
 
 /* A directory with neither config.json nor weights: a tokenizer at most. */
@@ -223,6 +227,9 @@ bool cli_pass_error(const struct pf_record *rec);
 
 /* The status will be 1, of an error that was told already; whether to go on. */
 bool cli_fail_quietly(void);
+
+/* The output is binary: a mistake where it is a terminal. */
+void cli_no_terminal(void);
 
 /* The exit status so far. */
 int cli_status(void);

@@ -85,37 +85,46 @@ static const struct cli_command command = {
 
 /*
  * Keys and values of all sequences that may be in the pipe, each at the end of
- * its window, in MiB; 0 where attend's own limit is enough or the model cannot
- * be read (the filters will say so).
+ * its window, in MiB; 0 where attend's own limit is enough.
  */
 static size_t
-kv_mem(const struct generate *g)
+kv_mem(const struct pf_config *c, size_t parallel)
+{
+    size_t bytes, pages = c->positions / PF_KV_GROUP + 1;
+
+    if (!pf_mul(2 * sizeof(float) * c->layers, c->width, &bytes)
+        || !pf_mul(bytes, PF_KV_GROUP, &bytes)
+        || !pf_mul(bytes + 64, pages, &bytes) /* and its head */
+        || !pf_mul(bytes, parallel, &bytes))
+        bytes = SIZE_MAX;
+    return bytes <= KV_MEM_DEFAULT ? 0 : bytes / 1024 / 1024 + 1;
+}
+
+/* Asks the model for its window; if it cannot, the filters will say so. */
+static size_t
+ask_model(struct generate *g)
 {
     struct pf_buf dir = PF_BUF_INIT;
     struct pf_config c;
-    size_t bytes = 0, pages;
+    size_t kv = 0;
 
     if (!pf_model_find(&dir, cli.model, NULL)
         && !pf_config_open(&c, dir.data, NULL)) {
-        pages = c.positions / PF_KV_GROUP + 1;
-        if (!pf_mul(2 * sizeof(float) * c.layers, c.width, &bytes)
-            || !pf_mul(bytes, PF_KV_GROUP, &bytes)
-            || !pf_mul(bytes + 64, pages, &bytes) /* and its head */
-            || !pf_mul(bytes, g->loop.parallel, &bytes))
-            bytes = SIZE_MAX;
+        g->loop.window = c.positions;
+        kv = kv_mem(&c, g->loop.parallel);
     }
     pf_buf_fini(&dir);
-    return bytes <= KV_MEM_DEFAULT ? 0 : bytes / 1024 / 1024 + 1;
+    return kv;
 }
 
 /* The four filters, with the options that concern each. */
 static void
-build_pipe(struct pf_buf *b, const struct generate *g)
+build_pipe(struct pf_buf *b, struct generate *g)
 {
     static const char *const filters[] = { "embed", "attend", "unembed",
         "sample" };
 
-    size_t kv = kv_mem(g);
+    size_t kv = ask_model(g);
 
     for (size_t i = 0; i < 4; i++) {
         pf_buf_printf(b, "%s%s -m", i ? " | " : "", filters[i]);

@@ -48,6 +48,8 @@ struct loop {
     struct pf_buf *finished;
     size_t size;
     bool stop;
+    bool last;           /* a prompt was no good: no more are read */
+    struct pf_buf error; /* what is written of that when all is done */
     struct pf_buf key;
 };
 
@@ -220,6 +222,9 @@ add_prompt(struct loop *l, struct pf_record *rec, struct pf_err *err)
     }
     if (!add_ids(s, ids, n))
         return pf_fail_mem(err);
+    if (l->opt->window && s->n > l->opt->window)
+        return pf_fail(err, PF_ERANGE, "the prompt has %zu ids, the model's "
+            "window is %zu (tok-encode --max cuts it)", s->n, l->opt->window);
     if (more)
         return PF_OK;
     pf_seqmap_take(&l->part, l->key.data, l->key.len);
@@ -242,11 +247,26 @@ next_file(struct loop *l)
 static bool
 room(const struct loop *l)
 {
-    return l->file < cli.n_files && !l->stop
+    return l->file < cli.n_files && !l->stop && !l->last
         && l->live.n < l->opt->parallel
         && (!l->opt->whole || l->next_index - l->next_out < l->size
             || l->part.n) /* the one waited for may be one of these */
         && l->child.queue.len - l->child.sent < 1 << 20;
+}
+
+/*
+ * Writes an error record about a prompt.  If it is the last thing that is
+ * looked at, what is in the pipe is finished first.
+ */
+static void
+emit_error(struct loop *l, const struct pf_record *e, size_t index)
+{
+    struct pf_err err;
+
+    if (!l->last || l->opt->whole)
+        emit(l, e, index);
+    else if (pf_record_print(&l->error, e, &err))
+        cli_die("%s", err.msg);
 }
 
 /* In the place of a prompt that is no good, and of its parts so far. */
@@ -260,8 +280,8 @@ refuse(struct loop *l, const struct pf_record *rec, const char *file,
     pf_buf_clear(&l->key);
     if (rec && pf_record_seq(rec, "seq", &l->key, NULL) == PF_OK)
         s = pf_seqmap_take(&l->part, l->key.data, l->key.len);
-    l->stop |= !cli_complain(&e, file, number, rec, msg);
-    emit(l, &e, s ? s->index : new_index(l));
+    l->last |= !cli_complain(&e, file, number, rec, msg);
+    emit_error(l, &e, s ? s->index : new_index(l));
     if (s)
         free_sequence(s);
     pf_record_fini(&e);
@@ -289,8 +309,8 @@ take_prompt(struct loop *l, struct pf_record *rec, const char *file)
     struct pf_err err;
 
     if (pf_record_is_error(rec)) {
-        l->stop |= !cli_fail_quietly();
-        emit(l, rec, new_index(l));
+        l->last |= !cli_fail_quietly();
+        emit_error(l, rec, new_index(l));
         return;
     }
     if (pf_record_is_mark(rec))
@@ -298,6 +318,24 @@ take_prompt(struct loop *l, struct pf_record *rec, const char *file)
     cli_stats.records++;
     if (add_prompt(l, rec, &err))
         refuse(l, rec, file, l->number, err.msg);
+}
+
+/* Opens the next file of prompts; false where there is none. */
+static bool
+open_prompts(struct loop *l)
+{
+    struct pf_err err;
+
+    while (!l->file_open && l->file < cli.n_files && !l->last) {
+        if (pf_in_open_nowait(&l->prompts, cli.files[l->file], &err)) {
+            refuse(l, NULL, cli.files[l->file], 0, err.msg);
+            next_file(l);
+            continue;
+        }
+        l->file_open = true;
+        l->prompt_reader.in = &l->prompts;
+    }
+    return l->file_open;
 }
 
 /* Reads prompts while there is room and they are there. */
@@ -309,17 +347,8 @@ read_prompts(struct loop *l, struct pf_record *rec)
     struct pf_err err;
     bool lost = false;
 
-    while (room(l)) {
+    while (room(l) && open_prompts(l)) {
         file = cli.files[l->file];
-        if (!l->file_open) {
-            if (pf_in_open_nowait(&l->prompts, file, &err)) {
-                refuse(l, NULL, file, 0, err.msg);
-                next_file(l);
-                continue;
-            }
-            l->file_open = true;
-            l->prompt_reader.in = &l->prompts;
-        }
         if (!pf_reader_ready(&l->prompt_reader))
             return;
         st = pf_reader_next(&l->prompt_reader, rec, &lost, &err);
@@ -335,7 +364,7 @@ read_prompts(struct loop *l, struct pf_record *rec)
         if (st && lost)
             next_file(l);
     }
-    while (l->file == cli.n_files && l->part.n && !l->stop)
+    while (l->file == cli.n_files && l->part.n && !l->last)
         refuse_part(l);
 }
 
@@ -403,7 +432,7 @@ take_token(struct loop *l, struct pf_record *rec, struct pf_err *err)
         return pf_fail_mem(err);
     cli_stats.tokens += n;
     child_feed(&l->child, rec); /* the next step; with `done`, the mark */
-    if (pf_record_field(rec, "done"))
+    if (pf_record_is_done(rec))
         finish(l, s, rec);
     else if (!l->opt->whole)
         emit(l, rec, s->index);
@@ -451,9 +480,7 @@ wait_for_something(struct loop *l)
 static bool
 prompts_ended(struct loop *l, struct pf_record *rec)
 {
-    while (l->file < cli.n_files) {
-        if (!l->file_open)
-            return false;
+    while (open_prompts(l)) {
         if (pf_reader_next(&l->prompt_reader, rec, NULL, NULL) != PF_END)
             return false;
         next_file(l);
@@ -467,6 +494,7 @@ loop_run(const struct loop_options *options)
     struct loop l = { .opt = options, .child = CHILD_INIT,
         .prompt_reader = PF_READER_INIT };
     struct pf_record rec = PF_RECORD_INIT;
+    struct pf_err err;
     int status = 0;
 
     l.prompt_reader.main_name = "ids";
@@ -484,7 +512,7 @@ loop_run(const struct loop_options *options)
         child_send(&l.child);
         if (l.stop)
             break;
-        if (l.live.n == 0 && l.file == cli.n_files && l.child.sent == l.child.queue.len)
+        if (l.live.n == 0 && (l.last || l.file == cli.n_files) && l.child.sent == l.child.queue.len)
             child_close(&l.child);
         wait_for_something(&l);
     }
@@ -493,8 +521,11 @@ loop_run(const struct loop_options *options)
     if (waitpid(l.child.pid, &status, 0) == l.child.pid && status && !cli_status())
         cli_die("the pipe ended with status %d", WIFEXITED(status)
             ? WEXITSTATUS(status) : 128 + WTERMSIG(status));
-    if (!l.stop && (l.live.n || !prompts_ended(&l, &rec)))
+    if (!l.stop && (l.live.n || (!l.last && !prompts_ended(&l, &rec))))
         cli_die("the pipe ended before all sequences were done");
+    if (l.error.len && pf_out_write(&cli_out, l.error.data, l.error.len, &err))
+        cli_die_writing(&err);
+    pf_buf_fini(&l.error);
     l.child.in.fd = -1;
     pf_in_fini(&l.child.in);
     pf_reader_fini(&l.child.reader);

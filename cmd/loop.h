@@ -12,6 +12,7 @@ struct loop_options {
     const char *pipe; /* a shell command, ids in, ids out; it reads from
                          descriptor 4 unless it is somebody's `own` */
     bool own;
+    size_t window;    /* ids that a prompt may have; 0: not known */
     size_t parallel;  /* sequences in the pipe at a time at most */
     bool whole;       /* a record a sequence, in the order of the prompts */
     bool echo;        /* with the prompt */

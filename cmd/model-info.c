@@ -82,7 +82,7 @@ vocabulary(struct pf_buf *b, const char *dir, bool check)
             err.msg);
     if (!check) {
         row(b, "path", dir, true);
-        row(b, "model_type", "none, a vocabulary", true);
+        row(b, "model_type", cli.json ? "null" : "none, a vocabulary", false);
         number(b, "vocab_size", pf_tokenizer_size(tok));
     } else if (!cli.quiet) {
         pf_buf_printf(b, "%s: sound\n", dir);
@@ -157,7 +157,24 @@ tensors(struct pf_buf *b, const struct pf_model *m)
         pf_buf_addc(b, ']');
 }
 
-/* Weights that are no numbers; the rest was checked when it was opened. */
+/* Is this a tensor of a block that config.json does not have? */
+static bool
+beyond(const struct pf_model *m, const char *name)
+{
+    unsigned long layer;
+
+    if (strncmp(name, "transformer.", 12) == 0)
+        name += 12;
+    if (strncmp(name, "h.", 2) != 0 || name[2] < '0' || name[2] > '9')
+        return false;
+    layer = strtoul(name + 2, NULL, 10);
+    return layer >= m->config.layers;
+}
+
+/*
+ * Weights that are no numbers, or of blocks too many; the rest was checked
+ * when it was opened.
+ */
 static bool
 sound(const struct pf_model *m)
 {
@@ -165,6 +182,13 @@ sound(const struct pf_model *m)
     float some[1024];
     bool all = true;
 
+    for (size_t i = 0; (t = pf_weights_at(m->weights, i)); i++) {
+        if (beyond(m, t->name)) {
+            cli_warn("%s: tensor %s is of a block that config.json does not "
+                "have", cli.model, t->name);
+            all = false;
+        }
+    }
     for (size_t i = 0; (t = pf_weights_at(m->weights, i)); i++) {
         size_t n = pf_tensor_count(t), size = pf_dtype_size(t->dtype), at, k;
 

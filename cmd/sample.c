@@ -263,8 +263,8 @@ check(void *ctx, struct cli_item *item, struct pf_err *err)
 
 /*
  * With --keep-going, and output that is fed back, an error record would go
- * round for ever: it is marked as done, remembered, and swallowed when it has
- * come round.  Its sequence is over.
+ * round for ever: it is remembered, and swallowed when it has come round.  Its
+ * sequence is over.
  */
 static enum pf_status
 pass_error(void *ctx, struct pf_record *rec)
@@ -279,10 +279,8 @@ pass_error(void *ctx, struct pf_record *rec)
     pf_record_seq(rec, "seq", &s->key, NULL);
     free(pf_seqmap_take(&s->live, s->key.data, s->key.len));
     pf_buf_add(&s->key, error->text, error->len);
-    if (pf_record_field(rec, "done")
-        && pf_seqmap_take(&s->errors, s->key.data, s->key.len))
+    if (pf_seqmap_take(&s->errors, s->key.data, s->key.len))
         return PF_AGAIN;
-    pf_record_set_string(rec, "done", "error", 5, NULL);
     pf_seqmap_put(&s->errors, s->key.data, s->key.len, &told, NULL);
     return s->input_done && s->live.n == 0 ? PF_END : PF_OK;
 }

@@ -234,7 +234,7 @@ diff(struct tensor *t, struct pf_buf *b, const struct cli_item *item,
 
     st = pf_reader_next(&t->other_reader, &t->other_rec, NULL, &why);
     if (st == PF_END) {
-        differ(t, b, item, "record", "there is none there");
+        differ(t, b, item, "record", "there is none in the other file");
         return PF_OK;
     }
     /* Where there is one tensor here and there, its name does not count. */
@@ -252,7 +252,7 @@ diff(struct tensor *t, struct pf_buf *b, const struct cli_item *item,
         if (y)
             st = diff_tensor(t, b, item, x, y, err);
         else
-            differ(t, b, item, x->name, "there is none there");
+            differ(t, b, item, x->name, "there is none in the other file");
     }
     for (size_t i = 0; i < other->n_tensors && !st; i++)
         if (!pf_record_tensor(rec, other->tensors[i].name))
@@ -311,8 +311,11 @@ end(void *ctx, struct pf_err *err)
     if (st == PF_END)
         return PF_OK;
     t->different = true;
-    return st || cli.quiet ? st : pf_out_write(&cli_out,
-        "the other file has more records\n", 32, err);
+    if (st || cli.quiet)
+        return st;
+    pf_buf_clear(&t->lines);
+    pf_buf_printf(&t->lines, "%s: has more records\n", t->other_name);
+    return pf_out_write(&cli_out, t->lines.data, t->lines.len, err);
 }
 
 int
@@ -336,6 +339,8 @@ main(int argc, char **argv)
     if (cli.json && (t.action == NPY
             || (t.action == RECORDS && t.format == PF_BINARY)))
         cli_usage("-j is NDJSON, -o asks for something else");
+    if (t.action == NPY)
+        cli_no_terminal();
     if (t.action == DIFF && pf_in_open(&t.other, t.other_name, &err))
         cli_die("%s: %s", t.other_name, err.msg);
     t.other_reader.in = &t.other;

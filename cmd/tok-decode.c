@@ -140,7 +140,8 @@ decode_record(void *ctx, struct cli_item *item, struct pf_err *err)
 {
     struct tok_decode *d = ctx;
     struct pf_record *rec = &item->rec;
-    const struct pf_field *f = pf_record_field(rec, "done");
+    const struct pf_field *f = pf_record_is_done(rec)
+        ? pf_record_field(rec, "done") : NULL;
     const uint32_t *ids;
     size_t n, pos, shown;
     enum pf_status st;

@@ -284,6 +284,8 @@ main(int argc, char **argv)
         cli_usage("--total adds up what -c counts; give -c too");
     if (e.eot && !e.raw)
         cli_usage("--eot goes with --raw");
+    if (e.raw)
+        cli_no_terminal();
     if (e.count + (e.raw > 0) + (e.tokens || e.offsets || e.end) > 1)
         cli_usage("only one of -c, --raw, and records (-t, -o, --end)");
     dir = cli_model_dir();

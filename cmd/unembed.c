@@ -136,13 +136,11 @@ main(int argc, char **argv)
         .check = check,
         .step = step,
     };
-    struct pf_err err;
     int status;
 
     cli_options(argc, argv, &command, &u);
     u.model = cli_model();
-    if (pf_runner_new(&u.runner, u.model, cli.threads, &err))
-        cli_die("%s", err.msg);
+    u.runner = cli_runner(u.model);
     status = cli_run(&filter);
     pf_runner_free(u.runner);
     pf_model_free(u.model);

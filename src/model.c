@@ -194,6 +194,7 @@ fingerprint(struct pf_model *m)
     const struct pf_tensor *t;
     size_t bytes, some;
 
+    h = pf_hash(h, &m->config.layers, sizeof m->config.layers);
     h = pf_hash(h, &m->config.heads, sizeof m->config.heads);
     h = pf_hash(h, &m->config.eps, sizeof m->config.eps);
     h = pf_hash(h, &m->config.act, sizeof m->config.act);

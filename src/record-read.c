@@ -285,6 +285,9 @@ pf_record_parse_object(struct pf_reader *r, struct pf_record *rec,
     enum pf_status st;
     bool first = true;
 
+    if (len >= 3 && memcmp(text, "\xef\xbb\xbf", 3) == 0)
+        return pf_fail(err, PF_EFORMAT, "a byte order mark stands before the "
+            "record; take it away");
     if (pf_json_peek(&j) != '{')
         return pf_fail(err, PF_EFORMAT, "a record is a JSON object on one "
             "line, or safetensors; this is neither");
@@ -417,6 +420,17 @@ kind_of(const char *p, size_t n, bool eof)
         : LINE;
 }
 
+/* Files that are taken for documents but tell by their first bytes. */
+static const char *
+foreign(const char *p)
+{
+    if (memcmp(p, "PK\3\4", 4) == 0)
+        return "a zip archive (of .npy files, if it is an .npz)";
+    if (memcmp(p, "\x1f\x8b", 2) == 0)
+        return "compressed with gzip: pass it through zcat";
+    return NULL;
+}
+
 /* Where a whole frame stands, once it is there. */
 struct frame {
     enum kind kind;
@@ -461,6 +475,10 @@ look(struct pf_reader *r, struct frame *f, struct pf_err *err)
         st = pf_npy_len(p, n, &need, err);
         if (st)
             return st;
+    } else if (n < 9 && !in->eof) {
+        need = 9;
+    } else if (n >= 9 && p[8] != '{' && foreign(p)) {
+        return pf_fail(err, PF_EFORMAT, "this is %s", foreign(p));
     } else if (n < 8) {
         need = 8;
     } else {

@@ -336,7 +336,8 @@ pf_record_bool(const struct pf_record *rec, const char *name, bool *v,
     if (!f && pf_record_tensor(rec, name))
         return pf_fail(err, PF_EFORMAT, "%s: is a tensor, neither true nor "
             "false", name);
-    if (!f || *v || (f->len == 5 && memcmp(f->text, "false", 5) == 0))
+    if (!f || *v || (f->len == 5 && memcmp(f->text, "false", 5) == 0)
+        || (f->len == 4 && memcmp(f->text, "null", 4) == 0))
         return PF_OK;
     return pf_fail(err, PF_EFORMAT, "%s: is neither true nor false", name);
 }
@@ -448,10 +449,41 @@ pf_record_ids(struct pf_record *rec, const char *name, const uint32_t **v,
     return PF_OK;
 }
 
+/* The field is there and a string; null and false stand for absent. */
+static bool
+is_string(const struct pf_record *rec, const char *name)
+{
+    const struct pf_field *f = pf_record_field(rec, name);
+
+    return f && f->text[0] == '"';
+}
+
 bool
 pf_record_is_error(const struct pf_record *rec)
 {
-    return pf_record_field(rec, "error") != NULL;
+    return is_string(rec, "error");
+}
+
+bool
+pf_record_is_done(const struct pf_record *rec)
+{
+    return is_string(rec, "done");
+}
+
+enum pf_status
+pf_record_check(const struct pf_record *rec, struct pf_err *err)
+{
+    static const char *const strings[] = { "done", "error" };
+    bool more;
+
+    for (size_t i = 0; i < 2; i++) {
+        const struct pf_field *f = pf_record_field(rec, strings[i]);
+
+        if (pf_record_tensor(rec, strings[i])
+            || (f && !strchr("\"nf", f->text[0])))
+            return pf_fail(err, PF_EFORMAT, "%s: is no string", strings[i]);
+    }
+    return pf_record_bool(rec, "more", &more, err);
 }
 
 bool
@@ -459,7 +491,7 @@ pf_record_is_mark(const struct pf_record *rec)
 {
     size_t pos = 0;
 
-    if (!pf_record_field(rec, "done"))
+    if (!pf_record_is_done(rec))
         return false;
     if (!pf_record_field(rec, "seq"))
         return true;

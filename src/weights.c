@@ -57,7 +57,9 @@ add_file(struct pf_weights *w, const char *dir, const char *name,
             strerror(errno));
     if (fstat(fd, &s) || !S_ISREG(s.st_mode) || s.st_size < 10) {
         close(fd);
-        return pf_fail(err, PF_EMODEL, "%s is no safetensors file", f->path);
+        return pf_fail(err, PF_EMODEL, "%s %s", f->path,
+            S_ISDIR(s.st_mode) ? "is a directory" : S_ISREG(s.st_mode)
+            ? "is too short for a safetensors file" : "is no regular file");
     }
     f->bytes = (size_t)s.st_size;
     f->map = mmap(NULL, f->bytes, PROT_READ, MAP_SHARED, fd, 0);

@@ -92,8 +92,8 @@ enum pf_status pf_record_pos(const struct pf_record *rec, size_t *pos,
 enum pf_status pf_record_string(const struct pf_record *rec, const char *name,
     struct pf_buf *out, struct pf_err *err);
 
-/* Whether the field is there and true; any other value than a boolean is
- * PF_EFORMAT. */
+/* Whether the field is there and true; null is absent, any other value than a
+ * boolean is PF_EFORMAT. */
 enum pf_status pf_record_bool(const struct pf_record *rec, const char *name,
     bool *v, struct pf_err *err);
 
@@ -115,8 +115,18 @@ enum pf_status pf_record_f32(struct pf_record *rec, const char *name,
 enum pf_status pf_record_ids(struct pf_record *rec, const char *name,
     const uint32_t **v, size_t *n, struct pf_err *err);
 
+/*
+ * Whether the fields that every filter goes by are what they should be: `done`
+ * and `error` strings, `more` a boolean; null and false stand for absent.
+ */
+enum pf_status pf_record_check(const struct pf_record *rec,
+    struct pf_err *err);
+
 /* `error` is there: some filter before failed. */
 bool pf_record_is_error(const struct pf_record *rec);
+
+/* `done` is there: the sequence ends with this record. */
+bool pf_record_is_done(const struct pf_record *rec);
 
 /*
  * A mark: `done` and a position past 0, or `done` and no `seq`.  Nothing is

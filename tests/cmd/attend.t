@@ -31,11 +31,11 @@ check '-l runs a block again, if asked' \
     'attend in | attend -l 5 >a; tensor -j a'
 want 'not without -l' 'attend in | attend >/dev/null' '' 1 '' \
     'attend: <stdin>:1: *all 6 blocks*'
-for list in 6 0-6 99 99999999999999999999; do
+for list in 6 0-6 99; do
     want "-l $list: the model has 6 blocks" "attend -l $list in" '' 2 - \
         'attend: -l: *last is 5*'
 done
-for list in x "''" 3-1 0- -1 0,,1 ,0 0, 0x1 '" 1"' 1.5; do
+for list in x "''" 3-1 0- -1 0,,1 ,0 0, 0x1 '" 1"' 1.5 99999999999999999999; do
     want "-l $list: no list" "attend -l $list in" '' 2 - 'attend: -l: *list*'
 done
 want '-l 0,0: twice' 'attend -l 0,0 in' '' 2 - 'attend: -l: 0 stands twice*'

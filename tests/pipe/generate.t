@@ -169,7 +169,7 @@ json 'a prompt that fills the window: one token comes' 'generate -n 5 long' \
     '' 'length == 1 and .[0].pos == 256 and .[0].done == "length"'
 jq -nc '{seq: "long", ids: [range(257)]}' >long
 want 'a prompt longer than the window: refused' 'generate -n 5 long' '' 1 - \
-    'embed: *window of 256*'
+    'generate: *257 ids*window is 256*'
 json 'a longer one than the pieces that generate makes of it' \
     "jq -c '{seq: 1, ids: [range(250)]}' /dev/null; \
         jq -nc '{seq: 1, ids: [range(250)]}' | generate --whole -n 3" '' \
