@@ -124,7 +124,8 @@ add_ids(struct sequence *s, const uint32_t *ids, size_t n)
 {
     if (!pf_grow(&s->ids, &s->cap, s->n + n, sizeof *s->ids))
         return false;
-    memcpy(s->ids + s->n, ids, n * sizeof *ids);
+    if (n)
+        memcpy(s->ids + s->n, ids, n * sizeof *ids);
     s->n += n;
     return true;
 }
