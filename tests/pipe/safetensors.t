@@ -211,7 +211,7 @@ for x, s in zip(v, t):
 END
 check 'the shortest decimal, read back by another program' \
     'python3 shortest.py'
-cat >types.py <<'END'
+cat >alltypes.py <<'END'
 from stream import *
 t = {}
 for d, v in {"F16": [0, 1.5, -65504, 6e-8], "BF16": None, "F64": [0.1, 1e300],
@@ -222,7 +222,7 @@ for d, v in {"F16": [0, 1.5, -65504, 6e-8], "BF16": None, "F64": [0.1, 1e300],
         len(v), CODE[d]), *v)) if v else Tensor(d, [2], b"\x80\x3f\xc0\xff")
 open("types", "wb").write(document(t, {"seq": 1}, pad=1))
 END
-python3 types.py
+python3 alltypes.py
 check 'every type stays what it is from binary to binary' \
     "tensor -o safetensors types >got; python3 -c 'from stream import *
 (f, a), = read(open(\"got\", \"rb\"))
@@ -256,11 +256,11 @@ check 'lines with CR LF' \
 check 'leading white space' "printf '  {\"ids\":[1]} \\t\\n' | embed | tensor"
 
 # --- What was not asked for is written as little as possible.
-check 'binary is not written to a terminal' "command -v script >/dev/null \
-    || exit 0; script -qec 'embed $T/j; echo status \$?' /dev/null \
+check 'binary is not written to a terminal' "script -qec true /dev/null \
+        </dev/null >/dev/null 2>&1 || exit 0; script -qec 'embed $T/j; echo status \$?' /dev/null \
         </dev/null | tr -d '\\r' >tty; grep -q -e '-j' tty \
     && grep -q 'status 2' tty"
-check 'NDJSON is' "command -v script >/dev/null \
+check 'NDJSON is' "script -qec true /dev/null </dev/null >/dev/null 2>&1 \
     || exit 0; echo '{\"ids\":[1]}' >$T/i; script -qec 'embed -j $T/i; \
     echo status \$?' /dev/null </dev/null | grep -q 'status 0'"
 finish
