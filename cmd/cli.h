@@ -208,8 +208,9 @@ enum pf_status cli_hidden(struct pf_record *rec, size_t C, const float **v,
 void cli_begin(enum pf_format format, bool text);
 
 /*
- * A record failed (number 0: a whole file): a message and, in its place, an error record with the
- * sequence of `rec` (may be NULL).  Returns whether to go on.
+ * A record failed (number 0: a whole file): a message and, in its place, an
+ * error record with the sequence of `rec` (may be NULL).  Returns whether to
+ * go on.
  */
 bool cli_failed(const char *file, uint64_t number, const struct pf_record *rec,
     const char *msg);

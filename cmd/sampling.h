@@ -19,7 +19,7 @@
     { "eos", SAMPLING_EOS, "ID,...", "ids that end a sequence (default: the " \
         "model's)" }, \
     { "top", SAMPLING_TOP, "N", "add the N best candidates, field top" }, \
-    { "draw", SAMPLING_DRAW, "U", "use this uniform number in [0,1) for every " \
+    { "draw", SAMPLING_DRAW, "U", "use this number in [0,1) for every " \
         "draw" }
 
 enum { SAMPLING_EOS = 512, SAMPLING_TOP, SAMPLING_DRAW };

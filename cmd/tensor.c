@@ -229,7 +229,6 @@ diff(struct tensor *t, struct pf_buf *b, const struct cli_item *item,
     const struct pf_record *rec = &item->rec, *other = &t->other_rec;
     enum pf_status st;
     struct pf_err why;
-
     bool one;
 
     st = pf_reader_next(&t->other_reader, &t->other_rec, NULL, &why);

@@ -70,7 +70,8 @@ enum pf_status pf_record_copy_field(struct pf_record *rec,
     const struct pf_record *from, const char *name, struct pf_err *err);
 
 /*
- * Sets a tensor of at most PF_MAX_DIMS axes.  `data` is borrowed until the record is written; with NULL,
+ * Sets a tensor of at most PF_MAX_DIMS axes.
+ * `data` is borrowed until the record is written; with NULL,
  * memory of the record's own is taken, to be filled in through the result's
  * `data`.  NULL when there is no memory.
  */

@@ -356,4 +356,13 @@ check 'texts that are ended free their memory' \
         | awk '{ sub(\"1\", NR); print
             print \"{\\\"seq\\\":\" NR \",\\\"pos\\\":2,\\\"done\\\":\\\"x\\\"}\" }' \
         | embed | python3 '$PY' rss rss attend --kv-mem 1M | tail -c 1"
+
+# What a run has written, prompt and all, is a prompt: nothing of its end stays.
+check 'a run goes on where another ended' \
+    "echo '{\"seq\":1,\"ids\":[2412,643,258,529]}' >p
+    generate -n 10 p | tok-decode >want
+    generate --whole --echo -n 6 p | generate --echo -n 4 | tok-decode >got
+    [ \"\$(cat got)\" = \"Once upon a time\$(cat want)\" ]"
+want 'a prompt whose done is no string' 'generate' '{"ids":[1],"done":5}' 1 - \
+    'generate: <stdin>:1: done: is no string'
 finish
