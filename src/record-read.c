@@ -245,8 +245,8 @@ member(struct pf_reader *r, struct pf_record *rec, struct pf_json *j,
     for (key_len = (size_t)(j->p - key); key[key_len - 1] != '"'; key_len--)
         ;
     if (!pf_json_take(j, ':'))
-        return pf_fail(err, PF_EFORMAT, "JSON lacks ':' behind \"%.60s\"",
-            r->scratch.len ? r->scratch.data : "");
+        return pf_fail(err, PF_EFORMAT, "JSON lacks ':' behind %.*s",
+            (int)(key_len < 60 ? key_len : 60), key);
     if (r->scratch.len && memchr(r->scratch.data, 0, r->scratch.len))
         return pf_fail(err, PF_EFORMAT, "a field's name holds U+0000");
     name = pf_arena_copy(&rec->mem, r->scratch.data, r->scratch.len);

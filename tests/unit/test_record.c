@@ -236,7 +236,7 @@ test_bad_tensors(void **ctx)
         { "hello", "JSON object", PF_EFORMAT },
         { "\"{}\"", "JSON object", PF_EFORMAT },
         { "{} {}", "", PF_EFORMAT }, { "{\"a\":1,}", "", PF_EFORMAT },
-        { "{\"a\" 1}", "':'", PF_EFORMAT }, { "{a:1}", "", PF_EFORMAT },
+        { "{\"a\" 1}", "':' behind \"a\"", PF_EFORMAT }, { "{a:1}", "", PF_EFORMAT },
         { "{\"a\":tru}", "", PF_EFORMAT }, { "{\"a\":\"\xff\"}", "UTF-8",
             PF_EFORMAT },
         { "{\"a\":1", "ends inside", PF_EFORMAT },
