@@ -394,6 +394,70 @@ pf_json_i64(struct pf_json *j, int64_t *v, struct pf_err *err)
     return PF_OK;
 }
 
+/*
+ * The number of digits, at most 8, that the bytes at p begin with, and what
+ * they make; 8 bytes may be read.  Eight digits become four of two, two of
+ * four, one of eight, by multiplications.
+ */
+static inline unsigned
+digits8(const char *p, uint32_t *value)
+{
+    uint64_t x, other;
+    unsigned n;
+
+    memcpy(&x, p, 8);
+    x ^= 0x3030303030303030;
+    /* A byte is a digit if it is less than 10: no high bit, before or after
+     * 0x76 is added. */
+    other = ((x & 0x7f7f7f7f7f7f7f7f) + 0x7676767676767676) | x;
+    other &= 0x8080808080808080;
+    n = other ? (unsigned)__builtin_ctzll(other) / 8 : 8;
+    if (n == 0)
+        return 0;
+    x <<= 64 - 8 * n;
+    x = x * 10 + (x >> 8);
+    x = (((x & 0x000000ff000000ff) * 0x000f424000000064)
+        + ((x >> 16 & 0x000000ff000000ff) * 0x0000271000000001)) >> 32;
+    *value = (uint32_t)x;
+    return n;
+}
+
+size_t
+pf_json_take_ids(struct pf_json *j, struct pf_buf *out)
+{
+    enum { ROOM = 64 };
+    const char *p = j->p;
+    size_t n = 0, room = 0, digits = 0;
+    uint32_t v = 0;
+    int64_t id;
+    char *to = NULL;
+
+    if (__BYTE_ORDER__ != __ORDER_LITTLE_ENDIAN__)
+        return 0;
+    while (j->end - p >= 9) {
+        digits = digits8(p, &v);
+        if (digits == 0 || digits == 8 || p[digits] != ','
+            || (p[0] == '0' && digits > 1) || p[digits + 1] < '0'
+            || p[digits + 1] > '9')
+            break;
+        if (room == 0) {
+            to = pf_buf_room(out, ROOM * sizeof id);
+            if (!to)
+                break;
+            room = ROOM;
+        }
+        id = v;
+        memcpy(to, &id, sizeof id);
+        to += sizeof id;
+        out->len += sizeof id;
+        room--;
+        p += digits + 1;
+        n++;
+    }
+    j->p = p;
+    return n;
+}
+
 static enum pf_status
 word(struct pf_json *j, const char *w, struct pf_err *err)
 {
@@ -671,6 +735,47 @@ pf_json_add_i64(struct pf_buf *b, int64_t v)
 
     if (s)
         b->len += pf_i64_print(s, v);
+}
+
+/*
+ * Eight digits at once, two lanes of four, four of two, eight of one: each
+ * step divides all lanes by a multiplication.  The first digit ends up in the
+ * lowest byte, so leading zeros are the low zero bytes.
+ */
+static char *
+print_id(char *s, uint32_t v)
+{
+    uint64_t x, q;
+    unsigned zeros;
+
+    if (v >= 100000000 || __BYTE_ORDER__ != __ORDER_LITTLE_ENDIAN__)
+        return s + pf_i64_print(s, v);
+    x = v / 10000 | (uint64_t)(v % 10000) << 32;
+    q = (x * 10486 >> 20) & 0x0000007f0000007f;
+    x = q | (x - 100 * q) << 16;
+    q = (x * 103 >> 10) & 0x000f000f000f000f;
+    x = q | (x - 10 * q) << 8;
+    zeros = (unsigned)__builtin_ctzll(x | (uint64_t)1 << 56) / 8;
+    x = (x | 0x3030303030303030) >> 8 * zeros;
+    memcpy(s, &x, 8);
+    return s + 8 - zeros;
+}
+
+void
+pf_json_add_ids(struct pf_buf *b, const uint32_t *ids, size_t n)
+{
+    char *s = n < SIZE_MAX / 16 ? pf_buf_room(b, 11 * n + 8) : NULL, *p = s;
+
+    if (!s) {
+        b->failed = true;
+        return;
+    }
+    for (size_t i = 0; i < n; i++) {
+        if (i)
+            *p++ = ',';
+        p = print_id(p, ids[i]);
+    }
+    b->len += (size_t)(p - s);
 }
 
 void

@@ -1,6 +1,8 @@
 #ifndef PF_RECORD_PRIVATE_H
 #define PF_RECORD_PRIVATE_H
 
+#include <string.h>
+
 #include <pipeformer/record.h>
 
 /* A new last field or tensor to fill in; NULL when there is no memory. */
@@ -25,5 +27,12 @@ enum pf_status pf_record_parse_object(struct pf_reader *r,
 /* No name stands twice (record-read.c). */
 enum pf_status pf_record_check_names(const struct pf_record *rec,
     struct pf_err *err);
+
+/* Names differ in their first byte, mostly. */
+static inline bool
+pf_same_name(const char *a, const char *b)
+{
+    return a[0] == b[0] && strcmp(a, b) == 0;
+}
 
 #endif

@@ -96,6 +96,8 @@ array_axis(struct pf_json *j, struct array *a, unsigned level,
                 a->ndim = level + 1;
             if (level + 1 != a->ndim)
                 return pf_fail(err, PF_ESHAPE, "a number among arrays");
+            if (a->kind == INTEGERS)
+                n += pf_json_take_ids(j, a->numbers);
             st = array_number(j, a, start && n == 0, err);
         }
         if (st)
@@ -124,7 +126,7 @@ array_store(struct pf_record *rec, const char *name, const struct array *a,
     size_t bytes, n;
     enum pf_status st;
     char *data;
-    int64_t v;
+    int64_t v, lost = 0;
     int32_t narrow;
 
     st = pf_shape_size(a->shape, a->ndim, type, NULL, &bytes, err);
@@ -145,11 +147,15 @@ array_store(struct pf_record *rec, const char *name, const struct array *a,
     n = bytes / sizeof narrow;
     for (size_t i = 0; i < n; i++) {
         memcpy(&v, src + i * sizeof v, sizeof v);
+        narrow = (int32_t)v;
+        lost |= v ^ narrow;
+        memcpy(data + i * sizeof narrow, &narrow, sizeof narrow);
+    }
+    for (size_t i = 0; lost && i < n; i++) {
+        memcpy(&v, src + i * sizeof v, sizeof v);
         if (v < INT32_MIN || v > INT32_MAX)
             return pf_fail(err, PF_ERANGE, "%lld does not fit 32 bits",
                 (long long)v);
-        narrow = (int32_t)v;
-        memcpy(data + i * sizeof narrow, &narrow, sizeof narrow);
     }
     return PF_OK;
 }
@@ -315,6 +321,8 @@ pf_record_check_names(const struct pf_record *rec, struct pf_err *err)
     const char *few[32], **names = few;
     size_t n = rec->n_fields + rec->n_tensors, k = 0;
     enum pf_status st = PF_OK;
+    uint64_t first = 0, bit; /* of the names' first letters, mod 64 */
+    bool twice = false;
 
     if (n > sizeof few / sizeof *few && !(names = malloc(n * sizeof *names)))
         return pf_fail_mem(err);
@@ -322,8 +330,15 @@ pf_record_check_names(const struct pf_record *rec, struct pf_err *err)
         names[k++] = rec->fields[i].name;
     for (size_t i = 0; i < rec->n_tensors; i++)
         names[k++] = rec->tensors[i].name;
-    qsort(names, n, sizeof *names, by_name);
-    for (size_t i = 1; !st && i < n; i++)
+    for (size_t i = 0; i < n; i++) {
+        bit = (uint64_t)1 << (names[i][0] & 63);
+        twice |= (first & bit) != 0;
+        first |= bit;
+    }
+    /* Where no two begin alike nothing need be sorted. */
+    if (twice)
+        qsort(names, n, sizeof *names, by_name);
+    for (size_t i = 1; twice && !st && i < n; i++)
         if (strcmp(names[i - 1], names[i]) == 0)
             st = pf_fail(err, PF_EFORMAT, "\"%.100s\" stands twice in a "
                 "record", names[i]);

@@ -35,7 +35,7 @@ bool
 pf_tensor_name(const char *name, enum pf_dtype *type)
 {
     for (size_t i = 0; i < sizeof tensor_names / sizeof *tensor_names; i++) {
-        if (strcmp(tensor_names[i].name, name) == 0) {
+        if (pf_same_name(tensor_names[i].name, name)) {
             *type = tensor_names[i].type;
             return true;
         }
@@ -49,7 +49,7 @@ pf_metadata_name(const char *name)
     static const char *const names[] = { "layers", "heads", "allow", "probs" };
 
     for (size_t i = 0; i < sizeof names / sizeof *names; i++)
-        if (strcmp(names[i], name) == 0)
+        if (pf_same_name(names[i], name))
             return true;
     return false;
 }
@@ -68,7 +68,7 @@ pf_per_position(const char *name, bool tensor)
         "segments", "hidden", "logits", "attn", "layers", "heads" };
 
     for (size_t i = 0; i < sizeof names / sizeof *names; i++)
-        if (strcmp(names[i], name) == 0)
+        if (pf_same_name(names[i], name))
             return true;
     return tensor && pf_activation_name(name);
 }
@@ -93,7 +93,7 @@ struct pf_field *
 pf_record_field(const struct pf_record *rec, const char *name)
 {
     for (size_t i = 0; i < rec->n_fields; i++)
-        if (strcmp(rec->fields[i].name, name) == 0)
+        if (pf_same_name(rec->fields[i].name, name))
             return &rec->fields[i];
     return NULL;
 }
@@ -102,7 +102,7 @@ struct pf_tensor *
 pf_record_tensor(const struct pf_record *rec, const char *name)
 {
     for (size_t i = 0; i < rec->n_tensors; i++)
-        if (strcmp(rec->tensors[i].name, name) == 0)
+        if (pf_same_name(rec->tensors[i].name, name))
             return &rec->tensors[i];
     return NULL;
 }
@@ -433,6 +433,16 @@ pf_record_ids(struct pf_record *rec, const char *name, const uint32_t **v,
         return pf_fail(err, PF_EFORMAT, "%s: is of type %s, not of integers",
             name, pf_dtype_name(t->dtype));
     *n = t->shape[0];
+    if (t->dtype == PF_I32 && (uintptr_t)t->data % sizeof *ids == 0) {
+        const int32_t *i32 = t->data;
+        int32_t any = 0;
+
+        for (size_t i = 0; i < *n; i++)
+            any |= i32[i];
+        *v = t->data;
+        if (any >= 0)
+            return PF_OK;
+    }
     ids = *n > SIZE_MAX / 8 ? NULL
         : pf_arena_alloc(&rec->mem, *n * sizeof *ids);
     if (!ids)

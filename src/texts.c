@@ -10,8 +10,7 @@
 struct text {
     struct pf_buf held; /* bytes not written; of the live one, those of a
                            character that is not whole */
-    char *key;
-    size_t key_len;
+    struct pf_buf key;
     bool single; /* so far one piece from position 0: it may be whole */
     struct text *prev, *next;
 };
@@ -27,7 +26,8 @@ struct pf_texts {
     size_t after_len;
     struct list open; /* in the order in which they began; the first is live */
     struct list done; /* held, in the order in which they ended */
-    size_t n;         /* of the open ones */
+    struct list spare; /* of no text now, to be used again */
+    size_t n, n_spare; /* of the open ones, the spare ones */
     struct pf_seqmap map;
 };
 
@@ -46,11 +46,13 @@ pf_texts_new(struct pf_texts **out, struct pf_out *to, const char *after,
     return PF_OK;
 }
 
+enum { SPARE_BYTES = 4096, SPARE_MAX = 2 * PF_TEXTS_WAIT };
+
 static void
 free_text(struct text *t)
 {
     pf_buf_fini(&t->held);
-    free(t->key);
+    pf_buf_fini(&t->key);
     free(t);
 }
 
@@ -88,8 +90,24 @@ pf_texts_free(struct pf_texts *texts)
         return;
     free_list(&texts->open);
     free_list(&texts->done);
+    free_list(&texts->spare);
     pf_seqmap_fini(&texts->map, NULL);
     free(texts);
+}
+
+/* A text that is in no list is over; small ones are kept for the next. */
+static void
+drop(struct pf_texts *texts, struct text *t)
+{
+    if (t->held.cap > SPARE_BYTES || t->key.cap > SPARE_BYTES
+        || texts->n_spare == SPARE_MAX) {
+        free_text(t);
+        return;
+    }
+    pf_buf_clear(&t->held);
+    pf_buf_clear(&t->key);
+    append(&texts->spare, t);
+    texts->n_spare++;
 }
 
 /* A new last text of that key. */
@@ -97,19 +115,22 @@ static struct text *
 new_text(struct pf_texts *texts, const char *key, size_t len,
     struct pf_err *err)
 {
-    struct text *t = calloc(1, sizeof *t);
+    struct text *t = texts->spare.last;
 
+    if (t) {
+        take(&texts->spare, t);
+        texts->n_spare--;
+    } else {
+        t = calloc(1, sizeof *t);
+    }
     if (t)
-        t->key = malloc(len + 1);
-    if (!t || !t->key || pf_seqmap_put(&texts->map, key, len, t, err)) {
+        pf_buf_add(&t->key, key, len);
+    if (!t || t->key.failed || pf_seqmap_put(&texts->map, key, len, t, err)) {
         if (t)
             free_text(t);
         pf_fail_mem(err);
         return NULL;
     }
-    if (len)
-        memcpy(t->key, key, len);
-    t->key_len = len;
     append(&texts->open, t);
     texts->n++;
     return t;
@@ -121,7 +142,7 @@ close_text(struct pf_texts *texts, struct text *t)
 {
     take(&texts->open, t);
     texts->n--;
-    pf_seqmap_take(&texts->map, t->key, t->key_len);
+    pf_seqmap_take(&texts->map, t->key.data, t->key.len);
 }
 
 /* Takes the first n held bytes away. */
@@ -156,7 +177,7 @@ end_text(struct pf_texts *texts, struct text *t, struct pf_err *err)
 
     if (!st && texts->after_len)
         st = pf_out_write(texts->out, texts->after, texts->after_len, err);
-    free_text(t);
+    drop(texts, t);
     return st;
 }
 
@@ -271,7 +292,7 @@ pf_texts_piece(struct pf_texts *texts, const char *key, size_t key_len,
     shift(&t->held, ready);
     if (t->held.len == 0) {
         close_text(texts, t);
-        free_text(t);
+        drop(texts, t);
     }
     return pf_buf_check(out, err);
 }

@@ -77,6 +77,14 @@ enum pf_status pf_json_f64(struct pf_json *j, double *v, struct pf_err *err);
 enum pf_status pf_json_i64(struct pf_json *j, int64_t *v, struct pf_err *err);
 
 /*
+ * Within an array, before one of its values: takes as many plain integers as
+ * stand there, each with the comma and the digit behind it, that a fast way
+ * can (up to 7 digits, no spaces), and appends them as int64_t.  How many; it
+ * may be none.
+ */
+size_t pf_json_take_ids(struct pf_json *j, struct pf_buf *out);
+
+/*
  * A whole text that must be one JSON value of the kind: for metadata, whose
  * text a record keeps.
  */
@@ -100,6 +108,9 @@ size_t pf_i64_print(char *s, int64_t v);
 void pf_json_add_f32(struct pf_buf *b, float v);
 void pf_json_add_f64(struct pf_buf *b, double v);
 void pf_json_add_i64(struct pf_buf *b, int64_t v);
+
+/* Ids in decimal, a comma between. */
+void pf_json_add_ids(struct pf_buf *b, const uint32_t *ids, size_t n);
 
 /*
  * "..." with what must be escaped escaped.  What is no UTF-8 in s becomes

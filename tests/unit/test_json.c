@@ -703,6 +703,65 @@ test_walk(void **ctx)
     pf_buf_fini(&key);
 }
 
+/* Ids, against printf: all counts of digits, and what stands in the buffer. */
+static void
+expect_ids(const uint32_t *ids, size_t n)
+{
+    struct pf_buf b = PF_BUF_INIT;
+    char number[16];
+    size_t at = 1;
+
+    pf_buf_addc(&b, '[');
+    pf_json_add_ids(&b, ids, n);
+    assert_false(b.failed);
+    for (size_t i = 0; i < n; i++) {
+        int len = snprintf(number, sizeof number, "%s%lu", i ? "," : "",
+            (unsigned long)ids[i]);
+
+        assert_true(at + (size_t)len <= b.len);
+        if (memcmp(b.data + at, number, (size_t)len) != 0)
+            fail_msg("%lu became %.12s", (unsigned long)ids[i], b.data + at);
+        at += (size_t)len;
+    }
+    assert_int_equal(at, b.len);
+    pf_buf_fini(&b);
+}
+
+static void
+test_ids(void **ctx)
+{
+    static const uint32_t edges[] = { 0, 1, 9, 10, 11, 99, 100, 101, 109, 110,
+        999, 1000, 1001, 9999, 10000, 10001, 10099, 10100, 50256, 99999,
+        100000, 199999, 999999, 1000000, 9999999, 10000000, 99990000,
+        99999999, 100000000, 100000001, 999999999, 1000000000, 2147483647,
+        2147483648u, 4294967294u, UINT32_MAX };
+    enum { N = 1 << 16 };
+    uint32_t *ids = malloc(N * sizeof *ids);
+    uint64_t seed = 5;
+
+    (void)ctx;
+    assert_non_null(ids);
+    expect_ids(NULL, 0);
+    for (size_t i = 0; i < sizeof edges / sizeof *edges; i++) {
+        expect_ids(&edges[i], 1);
+        expect_ids(edges, i + 1);
+    }
+    /* All up to 2^18, then any below 10^8, then any at all. */
+    for (uint32_t i = 0; i < 1 << 18; i += N) {
+        for (uint32_t k = 0; k < N; k++)
+            ids[k] = i + k;
+        expect_ids(ids, N);
+    }
+    for (int round = 0; round < 8; round++) {
+        for (size_t k = 0; k < N; k++) {
+            ids[k] = (uint32_t)next_random(&seed);
+            ids[k] = round < 4 ? ids[k] % 100000000 : ids[k] >> seed % 32;
+        }
+        expect_ids(ids, N);
+    }
+    free(ids);
+}
+
 int
 main(void)
 {
@@ -710,6 +769,7 @@ main(void)
         cmocka_unit_test(test_print_table),
         cmocka_unit_test(test_print_shortest),
         cmocka_unit_test(test_print_others),
+        cmocka_unit_test(test_ids),
         cmocka_unit_test(test_numbers),
         cmocka_unit_test(test_midpoints),
         cmocka_unit_test(test_long_numbers),
