@@ -1,85 +1,95 @@
 /*
  * Byte pair encoding (Gage 1994; Sennrich et al. 2016), applied.  The pairs
- * that may be joined stand in an array with their rank and result, in the order
- * they came; a hash table of 4 bytes a slot has their places.  Most pairs that
- * are looked up are none, and 8 bits of the hash in the slot tell that without
- * a look at the array.
- *
- * Two ways to the same result.  A short piece, which is nearly every one,
- * keeps the rank of each adjacent pair in an array: look for the least, join,
- * look up the two new pairs, close the gap.  That is quadratic, and fastest
- * where everything fits a few cache lines.  A long piece has its symbols in a
- * doubly linked list and its pairs in a heap of (rank, position), so that n
- * symbols cost O(n log n) whatever they are.  Entries are not taken out of the
- * heap when one of their symbols is joined to another: an entry holds if the
- * pair that now stands at its position has its rank, and is dropped else.
+ * that may be joined are in an open-addressing hash table, with a filter in
+ * front of it (bpe-private.h); joining them is in bpe-merge.h, for every
+ * length of piece the same, and costs O(n log n) whatever the piece is.
  *
  * Ranks need not grow with what they are made of: a pair that a merge brings
  * about may come before those that wait.
  */
-#include "bpe.h"
+#include "bpe-private.h"
 
-#include <stdbool.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include <pipeformer/buf.h>
 
-enum {
-    SHORT = 48, /* symbols; about where the heap overtakes */
-    ARITY = 4,
-    INDEX = (1 << 24) - 1, /* the bits of a slot that are the index */
-    RANK_MAX = (1 << 24) - 1,
-};
-
-struct merge {
-    uint32_t left, right, rank, id;
-};
-
-struct pf_bpe {
-    struct merge *merges;
-    size_t count, cap;
-    uint32_t *slots; /* 8 bits of the hash; index plus 1, or 0 in a free one */
-    size_t mask;
-};
-
-/* The slot of a pair, or the free one where it belongs, and its tag. */
-static uint32_t *
-probe(const struct pf_bpe *b, uint32_t left, uint32_t right, uint32_t *tag)
+static inline int32_t
+least(const int32_t *p, size_t n)
 {
-    uint64_t h = ((uint64_t)left << 32 | right) * 0x9e3779b97f4a7c15;
-    const struct merge *m;
-    uint32_t slot;
+    int32_t v = p[0];
 
-    h ^= h >> 32;
-    h *= 0xd6e8feb86659fd93;
-    *tag = (uint32_t)h & ~(uint32_t)INDEX;
-    for (size_t i = (h >> 32) & b->mask;; i = (i + 1) & b->mask) {
-        slot = b->slots[i];
-        if (!slot)
-            return &b->slots[i];
-        if ((slot & ~(uint32_t)INDEX) != *tag)
+    for (size_t i = 1; i < n; i++)
+        v = p[i] < v ? p[i] : v;
+    return v;
+}
+
+static inline size_t
+first(const int32_t *p)
+{
+    size_t at = 0;
+
+    for (size_t i = 1; i < FAN; i++)
+        at = p[i] < p[at] ? i : at;
+    return at;
+}
+
+#include "bpe-merge.h"
+
+void
+pf_bpe_use_vectors(struct pf_bpe *b, bool use)
+{
+    b->merge = merge;
+#if defined(__x86_64__)
+    if (use && pf_bpe_merge_avx2 && __builtin_cpu_supports("avx2"))
+        b->merge = pf_bpe_merge_avx2;
+#else
+    (void)use;
+#endif
+}
+
+/* Puts a pair where it belongs; the old rank plus 1, or 0 if it is new. */
+static uint32_t
+put(struct pf_bpe *b, uint64_t pair, uint32_t rank)
+{
+    uint64_t h = pair_hash(pair), *slot;
+    size_t i = h >> (b->shift - FILTER_BITS);
+    uint32_t old;
+
+    b->filter[i / 64] |= (uint64_t)1 << i % 64;
+    for (i >>= FILTER_BITS;; i = (i + 1) & (b->n_slots - 1)) {
+        slot = &b->slots[i];
+        if (*slot && *slot >> RANK_BITS != pair)
             continue;
-        m = &b->merges[(slot & INDEX) - 1];
-        if (m->left == left && m->right == right)
-            return &b->slots[i];
+        old = *slot & ((1 << RANK_BITS) - 1);
+        *slot = pair << RANK_BITS | (rank + 1);
+        return old;
     }
 }
 
 static bool
 rehash(struct pf_bpe *b, size_t n)
 {
-    uint32_t *slots = calloc(n, sizeof *slots), *slot, tag;
+    struct pf_bpe to = *b;
 
-    if (!slots)
+    to.n_slots = n;
+    to.shift = 64;
+    for (size_t i = n; i > 1; i /= 2)
+        to.shift--;
+    to.slots = calloc(n, sizeof *to.slots);
+    to.filter = calloc((n << FILTER_BITS) / 64, sizeof *to.filter);
+    if (!to.slots || !to.filter) {
+        free(to.slots);
+        free(to.filter);
         return false;
-    free(b->slots);
-    b->slots = slots;
-    b->mask = n - 1;
-    for (size_t i = 0; i < b->count; i++) {
-        slot = probe(b, b->merges[i].left, b->merges[i].right, &tag);
-        *slot = tag | (uint32_t)(i + 1);
     }
+    for (size_t i = 0; i < b->n_slots; i++)
+        if (b->slots[i])
+            put(&to, b->slots[i] >> RANK_BITS,
+                (uint32_t)(b->slots[i] & ((1 << RANK_BITS) - 1)) - 1);
+    free(b->slots);
+    free(b->filter);
+    *b = to;
     return true;
 }
 
@@ -92,8 +102,9 @@ pf_bpe_new(struct pf_bpe **out, size_t expect, struct pf_err *err)
     *out = NULL;
     if (!b)
         return pf_fail_mem(err);
-    while (n / 2 < expect && n < 2 * (size_t)RANK_MAX)
+    while (n - n / 5 < expect && n < 2 * (size_t)PF_BPE_RANK_MAX)
         n *= 2;
+    pf_bpe_use_vectors(b, true);
     if (!rehash(b, n)) {
         pf_bpe_free(b);
         return pf_fail_mem(err);
@@ -105,33 +116,36 @@ pf_bpe_new(struct pf_bpe **out, size_t expect, struct pf_err *err)
 void
 pf_bpe_free(struct pf_bpe *b)
 {
-    if (b) {
-        free(b->merges);
+    if (b && !b->borrowed) {
         free(b->slots);
-        free(b);
+        free(b->filter);
+        free(b->results);
+        free(b->pairs);
     }
+    free(b);
 }
 
 enum pf_status
 pf_bpe_add(struct pf_bpe *b, uint32_t left, uint32_t right, uint32_t rank,
     uint32_t id, struct pf_err *err)
 {
-    struct merge m = { left, right, rank, id };
-    uint32_t *slot, tag;
+    size_t cap = b->cap;
 
-    if (rank > RANK_MAX || b->count == INDEX)
-        return pf_fail(err, PF_ERANGE, "more than %d merges", INDEX);
-    if ((b->count + 1) * 2 > b->mask + 1 && !rehash(b, (b->mask + 1) * 2))
+    if (rank > PF_BPE_RANK_MAX)
+        return pf_fail(err, PF_ERANGE, "more than %d merges",
+            PF_BPE_RANK_MAX);
+    if (b->count + 1 > b->n_slots - b->n_slots / 5
+        && !rehash(b, b->n_slots * 2))
         return pf_fail_mem(err);
-    slot = probe(b, left, right, &tag);
-    if (*slot) {
-        b->merges[(*slot & INDEX) - 1] = m;
-        return PF_OK;
-    }
-    if (!pf_grow(&b->merges, &b->cap, b->count + 1, sizeof m))
+    if (!pf_grow(&b->results, &b->cap, rank + (size_t)1, sizeof *b->results))
         return pf_fail_mem(err);
-    b->merges[b->count++] = m;
-    *slot = tag | (uint32_t)b->count;
+    /* Ranks that no merge has lead nowhere: nothing leads to them. */
+    for (; cap < b->cap; cap++)
+        b->results[cap] = id - rank + (uint32_t)cap;
+    b->results[rank] = id;
+    if (rank >= b->n_results)
+        b->n_results = rank + (size_t)1;
+    b->count += !put(b, (uint64_t)left << SYMBOL_BITS | right, rank);
     return PF_OK;
 }
 
@@ -139,14 +153,58 @@ uint32_t
 pf_bpe_find(const struct pf_bpe *b, uint32_t left, uint32_t right,
     uint32_t *id)
 {
-    uint32_t tag, slot = *probe(b, left, right, &tag);
-    const struct merge *m;
+    int32_t rank = pair_rank(b, left, right);
 
-    if (!slot)
+    if (rank == RANK_NONE)
         return PF_BPE_NONE;
-    m = &b->merges[(slot & INDEX) - 1];
-    *id = m->id;
-    return m->rank;
+    *id = b->results[rank];
+    return (uint32_t)rank;
+}
+
+bool
+pf_bpe_merges_of(const struct pf_bpe *b, uint32_t symbol)
+{
+    const uint64_t mask = ((uint64_t)1 << SYMBOL_BITS) - 1;
+    uint64_t pair;
+
+    for (size_t i = 0; i < b->n_slots; i++) {
+        pair = b->slots[i] >> RANK_BITS;
+        if (b->slots[i] && (pair >> SYMBOL_BITS == symbol
+                || (pair & mask) == symbol))
+            return true;
+    }
+    return false;
+}
+
+static bool
+is_even(const struct pf_bpe *b)
+{
+    uint32_t odd = 0;
+
+    for (size_t i = 0; i < b->n_results; i++)
+        odd |= b->results[i] ^ (b->results[0] + (uint32_t)i);
+    return odd == 0;
+}
+
+enum pf_status
+pf_bpe_set_bytes(struct pf_bpe *b, const uint32_t byte[256],
+    struct pf_err *err)
+{
+    int32_t rank;
+
+    memcpy(b->byte, byte, sizeof b->byte);
+    b->even = b->n_results && is_even(b);
+    b->pairs = malloc(65536 * sizeof *b->pairs);
+    if (!b->pairs)
+        return pf_fail_mem(err);
+    for (uint32_t i = 0; i < 256; i++) {
+        for (uint32_t k = 0; k < 256; k++) {
+            rank = byte[i] == PF_BPE_NONE || byte[k] == PF_BPE_NONE
+                ? RANK_NONE : pair_rank(b, byte[i], byte[k]);
+            b->pairs[i << 8 | k] = (uint32_t)rank;
+        }
+    }
+    return PF_OK;
 }
 
 /* A line of merges.txt without its end; `tmp` has room for its bytes. */
@@ -225,158 +283,134 @@ pf_bpe_read_merges(struct pf_bpe *b, const char *text, size_t len,
 void
 pf_bpe_work_fini(struct pf_bpe_work *w)
 {
-    free(w->links);
-    free(w->heap);
+    free(w->memory);
     *w = (struct pf_bpe_work)PF_BPE_WORK_INIT;
 }
 
-/* rank[i] and to[i] are of the pair that begins at i. */
-static size_t
-merge_short(const struct pf_bpe *b, uint32_t *ids, size_t n)
-{
-    uint32_t rank[SHORT], to[SHORT] = { 0 };
-    size_t at, rest;
-
-    for (size_t i = 0; i + 1 < n; i++)
-        rank[i] = pf_bpe_find(b, ids[i], ids[i + 1], &to[i]);
-    while (n > 1) {
-        at = 0;
-        for (size_t i = 1; i + 1 < n; i++)
-            if (rank[i] < rank[at])
-                at = i;
-        if (rank[at] == PF_BPE_NONE)
-            break;
-        ids[at] = to[at];
-        n--;
-        rest = n - at - 1; /* symbols behind the new one */
-        memmove(ids + at + 1, ids + at + 2, rest * sizeof *ids);
-        if (rest) {
-            memmove(rank + at + 1, rank + at + 2, (rest - 1) * sizeof *rank);
-            memmove(to + at + 1, to + at + 2, (rest - 1) * sizeof *to);
-            rank[at] = pf_bpe_find(b, ids[at], ids[at + 1], &to[at]);
-        }
-        if (at)
-            rank[at - 1] = pf_bpe_find(b, ids[at - 1], ids[at], &to[at - 1]);
-    }
-    return n;
-}
-
-static void
-sift_down(uint64_t *h, size_t n, size_t i)
-{
-    uint64_t v = h[i];
-    size_t least, child, last;
-
-    while ((child = i * ARITY + 1) < n) {
-        least = child;
-        last = child + ARITY < n ? child + ARITY : n;
-        while (++child < last)
-            if (h[child] < h[least])
-                least = child;
-        if (v <= h[least])
-            break;
-        h[i] = h[least];
-        i = least;
-    }
-    h[i] = v;
-}
-
-static void
-sift_up(uint64_t *h, size_t i)
-{
-    uint64_t v = h[i];
-
-    for (; i && v < h[(i - 1) / ARITY]; i = (i - 1) / ARITY)
-        h[i] = h[(i - 1) / ARITY];
-    h[i] = v;
-}
-
-/* A pair as an entry of the heap, behind the others; false: no memory. */
+/* The levels of the tree: at most n + n/16 + ... and FAN a level. */
 static bool
-push(const struct pf_bpe *b, struct pf_bpe_work *w, const uint32_t *ids,
-    uint32_t at, uint32_t next, bool order)
+make_room(struct pf_bpe_work *w, size_t n)
 {
-    uint32_t to, rank = pf_bpe_find(b, ids[at], ids[next], &to);
-
-    if (rank == PF_BPE_NONE)
-        return true;
-    if (!pf_grow(&w->heap, &w->heap_cap, w->heap_len + 1, sizeof *w->heap))
-        return false;
-    w->heap[w->heap_len] = (uint64_t)rank << 32 | at;
-    if (order)
-        sift_up(w->heap, w->heap_len);
-    w->heap_len++;
-    return true;
+    return n < UINT32_MAX && pf_grow(&w->memory, &w->cap,
+        3 * n + n / (FAN - 1) + DEPTH_MAX * FAN, sizeof(uint32_t));
 }
 
-static uint64_t
-pop(struct pf_bpe_work *w)
+/* The ranks behind the last pair of n symbols. */
+static void
+pad(int32_t *rank, size_t n)
 {
-    uint64_t least = w->heap[0];
-
-    w->heap[0] = w->heap[--w->heap_len];
-    if (w->heap_len)
-        sift_down(w->heap, w->heap_len, 0);
-    return least;
-}
-
-/* A symbol that was joined to the one before it is marked PF_BPE_NONE. */
-static bool
-merge_long(const struct pf_bpe *b, struct pf_bpe_work *w, uint32_t *ids,
-    size_t *count)
-{
-    uint32_t n = (uint32_t)*count, *next, *prev, at, right, to = 0;
-    uint64_t entry;
-    size_t out = 0;
-
-    if (!pf_grow(&w->links, &w->links_cap, 2 * *count, sizeof *next))
-        return false;
-    next = w->links;
-    prev = next + n;
-    w->heap_len = 0;
-    for (uint32_t i = 0; i < n; i++) {
-        next[i] = i + 1;
-        prev[i] = i - 1; /* wraps at 0, which is not used */
-        if (i + 1 < n && !push(b, w, ids, i, i + 1, false))
-            return false;
-    }
-    for (size_t i = w->heap_len / ARITY + 1; i-- > 0;)
-        if (i < w->heap_len)
-            sift_down(w->heap, w->heap_len, i);
-    while (w->heap_len) {
-        entry = pop(w);
-        at = (uint32_t)entry;
-        right = next[at];
-        if (ids[at] == PF_BPE_NONE || right == n
-            || pf_bpe_find(b, ids[at], ids[right], &to) != entry >> 32)
-            continue;
-        ids[at] = to;
-        ids[right] = PF_BPE_NONE;
-        next[at] = next[right];
-        if (next[at] < n) {
-            prev[next[at]] = at;
-            if (!push(b, w, ids, at, next[at], true))
-                return false;
-        }
-        if (at && !push(b, w, ids, prev[at], at, true))
-            return false;
-    }
-    for (uint32_t i = 0; i < n; i = next[i])
-        ids[out++] = ids[i];
-    *count = out;
-    return true;
+    for (size_t i = n - 1; i < n || i % FAN; i++)
+        rank[i] = RANK_NONE;
 }
 
 enum pf_status
 pf_bpe_merge(const struct pf_bpe *b, struct pf_bpe_work *w, uint32_t *ids,
     size_t *n, struct pf_err *err)
 {
-    if (*n <= SHORT) {
-        *n = merge_short(b, ids, *n);
+    int32_t *rank;
+
+    if (*n < 2)
         return PF_OK;
+    if (!make_room(w, *n))
+        return pf_fail_mem(err);
+    rank = w->memory;
+    for (size_t i = 0; i + 1 < *n; i++)
+        rank[i] = pair_rank(b, ids[i], ids[i + 1]);
+    pad(rank, *n);
+    *n = b->merge(b, w, ids, *n);
+    return PF_OK;
+}
+
+enum pf_status
+pf_bpe_merge_bytes(const struct pf_bpe *b, struct pf_bpe_work *w,
+    const char *bytes, uint32_t *ids, size_t *n, struct pf_err *err)
+{
+    const unsigned char *p = (const unsigned char *)bytes;
+    int32_t *rank;
+    size_t i;
+
+    if (!make_room(w, *n))
+        return pf_fail_mem(err);
+    rank = w->memory;
+    for (i = 0; i + 1 < *n; i++) {
+        ids[i] = b->byte[p[i]];
+        rank[i] = (int32_t)b->pairs[p[i] << 8 | p[i + 1]];
     }
-    if (*n >= PF_BPE_NONE)
-        return pf_fail(err, PF_ERANGE, "a piece of %zu symbols is too long",
-            *n);
-    return merge_long(b, w, ids, n) ? PF_OK : pf_fail_mem(err);
+    if (*n)
+        ids[i] = b->byte[p[i]];
+    if (*n < 2)
+        return PF_OK;
+    pad(rank, *n);
+    *n = b->merge(b, w, ids, *n);
+    return PF_OK;
+}
+
+struct pf_bpe_data
+pf_bpe_data(const struct pf_bpe *b)
+{
+    return (struct pf_bpe_data){ b->slots, b->results, b->pairs, b->filter,
+        b->n_slots, b->n_results, (b->n_slots << FILTER_BITS) / 64 };
+}
+
+enum pf_status
+pf_bpe_view(struct pf_bpe **out, const struct pf_bpe_data *d,
+    const uint32_t byte[256], const struct pf_vocab *v, struct pf_err *err)
+{
+    struct pf_bpe *b;
+    size_t used = 0, size = pf_vocab_size(v), rank, len;
+    uint64_t slot, low, wrong = 0, lost = 0;
+    uint32_t narrow = 0;
+    bool holes = pf_vocab_count(v) < size, bad;
+
+    *out = NULL;
+    if (d->n_slots < 64 || (d->n_slots & (d->n_slots - 1))
+        || d->n_filter != (d->n_slots << FILTER_BITS) / 64
+        || d->n_results > PF_BPE_RANK_MAX + 1)
+        return pf_fail(err, PF_EFORMAT, "the table of merges has a size that "
+            "it cannot have");
+    /* Without branches, as in pf_vocab_view. */
+    for (size_t i = 0; i < d->n_slots; i++) {
+        slot = d->slots[i];
+        low = slot & ((1 << RANK_BITS) - 1);
+        used += slot > 0;
+        wrong |= d->n_results - low;
+        lost |= slot & (uint64_t)-(int64_t)(low == 0);
+    }
+    for (size_t i = 0; i < d->n_results; i++)
+        narrow |= d->results[i] | ((uint32_t)size - 1 - d->results[i]);
+    for (size_t i = 0; i < 65536; i++)
+        narrow |= d->pairs[i] == RANK_NONE ? 0
+            : d->pairs[i] | ((uint32_t)d->n_results - 1 - d->pairs[i]);
+    bad = wrong >> 63 || lost || narrow >> 31;
+    /* A rank that no pair has may lead to an id that no token has. */
+    for (size_t i = 0; holes && !bad && i < d->n_slots + 65536; i++) {
+        rank = i < d->n_slots
+            ? (d->slots[i] & ((1 << RANK_BITS) - 1)) - (d->slots[i] != 0)
+            : d->pairs[i - d->n_slots];
+        if (i < d->n_slots ? d->slots[i] != 0 : rank != RANK_NONE)
+            bad |= !pf_vocab_bytes(v, d->results[rank], &len);
+    }
+    if (bad || used == d->n_slots)
+        return pf_fail(err, PF_EFORMAT, "the table of merges has numbers that "
+            "lead out of it");
+    b = calloc(1, sizeof *b);
+    if (!b)
+        return pf_fail_mem(err);
+    /* Nothing is written through these: no merge is added to a view. */
+    b->slots = (uint64_t *)d->slots;
+    b->filter = (uint64_t *)d->filter;
+    b->results = (uint32_t *)d->results;
+    b->pairs = (uint32_t *)d->pairs;
+    b->n_slots = d->n_slots;
+    b->n_results = d->n_results;
+    b->count = used;
+    b->shift = 64;
+    for (size_t i = d->n_slots; i > 1; i /= 2)
+        b->shift--;
+    memcpy(b->byte, byte, sizeof b->byte);
+    b->borrowed = true;
+    b->even = b->n_results && is_even(b);
+    pf_bpe_use_vectors(b, true);
+    *out = b;
+    return PF_OK;
 }

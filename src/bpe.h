@@ -1,6 +1,7 @@
 #ifndef PF_BPE_H
 #define PF_BPE_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -14,7 +15,10 @@
  */
 struct pf_bpe;
 
-enum { PF_BPE_NONE = 0xffffffff };
+enum {
+    PF_BPE_NONE = 0xffffffff,         /* no symbol, no rank */
+    PF_BPE_RANK_MAX = (1 << 24) - 2, /* the largest rank there may be */
+};
 
 /* `expect` merges are expected; any number may come. */
 enum pf_status pf_bpe_new(struct pf_bpe **b, size_t expect,
@@ -22,8 +26,8 @@ enum pf_status pf_bpe_new(struct pf_bpe **b, size_t expect,
 void pf_bpe_free(struct pf_bpe *b);
 
 /*
- * left, right -> id at this rank (below 2^24); of two merges of one pair the
- * later holds.
+ * left, right -> id at this rank (at most PF_BPE_RANK_MAX); of two merges of
+ * one pair the later holds, of two of one rank the later result.
  */
 enum pf_status pf_bpe_add(struct pf_bpe *b, uint32_t left, uint32_t right,
     uint32_t rank, uint32_t id, struct pf_err *err);
@@ -36,18 +40,27 @@ enum pf_status pf_bpe_add(struct pf_bpe *b, uint32_t left, uint32_t right,
 enum pf_status pf_bpe_read_merges(struct pf_bpe *b, const char *text,
     size_t len, const struct pf_vocab *v, struct pf_err *err);
 
+/*
+ * Where symbols are bytes: byte[c] is the symbol of c, or PF_BPE_NONE.  Makes
+ * the ranks of all pairs of bytes a table; no more merges come.
+ */
+enum pf_status pf_bpe_set_bytes(struct pf_bpe *b, const uint32_t byte[256],
+    struct pf_err *err);
+
 /* Rank of a pair and what it becomes; PF_BPE_NONE, *id as it was, if none. */
 uint32_t pf_bpe_find(const struct pf_bpe *b, uint32_t left, uint32_t right,
     uint32_t *id);
 
-/* What the merging of long pieces writes; reused from piece to piece. */
+/* Whether a merge joins this symbol with another. */
+bool pf_bpe_merges_of(const struct pf_bpe *b, uint32_t symbol);
+
+/* What merging writes; reused from piece to piece. */
 struct pf_bpe_work {
-    uint32_t *links;
-    uint64_t *heap;
-    size_t links_cap, heap_cap, heap_len;
+    void *memory;
+    size_t cap;
 };
 
-#define PF_BPE_WORK_INIT { NULL, NULL, 0, 0, 0 }
+#define PF_BPE_WORK_INIT { NULL, 0 }
 void pf_bpe_work_fini(struct pf_bpe_work *w);
 
 /*
@@ -56,5 +69,37 @@ void pf_bpe_work_fini(struct pf_bpe_work *w);
  */
 enum pf_status pf_bpe_merge(const struct pf_bpe *b, struct pf_bpe_work *w,
     uint32_t *ids, size_t *n, struct pf_err *err);
+
+/*
+ * The same from bytes that all have symbols, after pf_bpe_set_bytes: `ids` has
+ * room for *n symbols, and *n is how many there are in the end.
+ */
+enum pf_status pf_bpe_merge_bytes(const struct pf_bpe *b,
+    struct pf_bpe_work *w, const char *bytes, uint32_t *ids, size_t *n,
+    struct pf_err *err);
+
+/* For tests: with vector instructions, if the processor has them, or without;
+ * the result is the same. */
+void pf_bpe_use_vectors(struct pf_bpe *b, bool use);
+
+/*
+ * The tables as they are, for a file of them (tables.h).  `slots` is a power
+ * of two of them, `filter` has 8 bits a slot, `pairs` 65536 ranks.
+ */
+struct pf_bpe_data {
+    const uint64_t *slots;
+    const uint32_t *results, *pairs;
+    const uint64_t *filter;
+    size_t n_slots, n_results, n_filter;
+};
+
+struct pf_bpe_data pf_bpe_data(const struct pf_bpe *b);
+
+/*
+ * One that works on tables it does not own.  PF_EFORMAT if they have numbers
+ * that lead out of them, or to an id that is no token of v.
+ */
+enum pf_status pf_bpe_view(struct pf_bpe **b, const struct pf_bpe_data *data,
+    const uint32_t byte[256], const struct pf_vocab *v, struct pf_err *err);
 
 #endif

@@ -36,18 +36,40 @@ program_folder(char *s, size_t size)
         *slash = '\0';
 }
 
+/*
+ * Looks for vocab/NAME with `end` behind it; a directory if `dirs`.  What was
+ * made while building lies in the build tree as it will when it is installed.
+ */
 static bool
-in_vocab(struct pf_buf *dir, const char *name)
+in_vocab(struct pf_buf *dir, const char *name, const char *end, bool dirs)
 {
     static const char build[] = PF_BUILD_DIR;
-    char here[4096];
+    const char *where[] = { NULL, PF_VOCAB_INSTALLED };
+    char here[4096], beside[sizeof here + 32];
 
     program_folder(here, sizeof here);
-    if (TRY("%s/../share/pipeformer/vocab/%s", here, name))
-        return true;
+    snprintf(beside, sizeof beside, "%s/../share/pipeformer/vocab", here);
+    where[0] = beside;
     if (strncmp(here, build, strlen(build)) == 0 && here[strlen(build)] == '/')
-        return TRY("%s/%s", PF_VOCAB_SOURCE, name);
-    return TRY("%s/%s", PF_VOCAB_INSTALLED, name);
+        where[1] = PF_VOCAB_SOURCE;
+    for (int i = 0; i < 2; i++) {
+        pf_buf_clear(dir);
+        pf_buf_printf(dir, "%s/%s%s", where[i], name, end);
+        pf_buf_addc(dir, '\0');
+        if (!dir->failed && (dirs ? is_dir(dir->data)
+                : access(dir->data, R_OK) == 0))
+            return true;
+    }
+    return false;
+}
+
+enum pf_status
+pf_vocab_file(struct pf_buf *path, const char *name, const char *end,
+    struct pf_err *err)
+{
+    if (in_vocab(path, name, end, false))
+        return PF_OK;
+    return pf_fail(err, PF_EMODEL, "%s%s is not under vocab/", name, end);
 }
 
 /* The hub cache: models--org--name/snapshots/COMMIT, refs/main names COMMIT. */
@@ -98,10 +120,13 @@ pf_model_find(struct pf_buf *dir, const char *name, struct pf_err *err)
     if (len > 5 && strcmp(name + len - 5, ".gguf") == 0)
         return pf_fail(err, PF_EMODEL, "%s: GGUF files are not supported by "
             "this version", name);
-    if ((!strchr(name, '/') && name[0] != '.' && in_vocab(dir, name))
+    if ((!strchr(name, '/') && name[0] != '.' && in_vocab(dir, name, "", true))
         || in_hub(dir, name))
         return PF_OK;
     pf_buf_clear(dir);
+    if (access(name, F_OK) == 0)
+        return pf_fail(err, PF_EMODEL, "model %s: is no directory (a file of a "
+            "tokenizer goes with -e)", name);
     return pf_fail(err, PF_EMODEL, "model %s: no such directory, no such name "
         "under vocab/, not in the local HuggingFace cache", name);
 }

@@ -47,27 +47,16 @@ pf_set_tokens(struct pf_record *rec, const struct pf_tokenizer *tok,
 }
 
 enum pf_status
-pf_set_offsets(struct pf_record *rec, const struct pf_tokenizer *tok,
-    const uint32_t *ids, size_t n, size_t prefix, const char *text,
-    size_t text_len, struct pf_err *err)
+pf_set_offsets(struct pf_record *rec, const size_t *spans, size_t n,
+    struct pf_err *err)
 {
     struct pf_tensor *t = pf_record_put(rec, "offsets", PF_I64, 2,
         (size_t[]){ n, 2 }, NULL);
     int64_t *range = t ? (int64_t *)t->data : NULL;
-    size_t at = 0, len;
 
     if (!t)
         return pf_fail_mem(err);
-    for (size_t i = 0; i < n; i++) {
-        const char *token = pf_tokenizer_token(tok, ids[i], &len);
-
-        range[2 * i] = (int64_t)at;
-        if (i >= prefix) {
-            if (len && token[0] == ' ' && (at == text_len || text[at] != ' '))
-                len--;
-            at += len;
-        }
-        range[2 * i + 1] = (int64_t)at;
-    }
+    for (size_t i = 0; i < 2 * n; i++)
+        range[i] = (int64_t)spans[i];
     return PF_OK;
 }

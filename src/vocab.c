@@ -1,7 +1,7 @@
 /*
  * All tokens' bytes lie in one pool, in the order they came; a table by id has
  * where, and an open-addressing hash table by bytes has the id.  A slot is 4
- * bytes: the id and 7 bits of the hash, so that a probe seldom has to look at
+ * bytes: the id and 11 bits of the hash, so that a probe seldom has to look at
  * the bytes of another token.
  *
  * The table by id is grown by calloc and copy, not realloc: the memory of the
@@ -17,22 +17,18 @@
 #include <pipeformer/json.h>
 #include <pipeformer/utf8.h>
 
-struct token {
-    uint32_t end; /* in the pool, plus 1; 0: no token */
-    uint32_t len;
-};
-
 enum {
-    TAG_SHIFT = 25,
+    TAG_SHIFT = 21,
     ID = (1 << TAG_SHIFT) - 1, /* the bits of a slot that are the id */
 };
 
 struct pf_vocab {
     struct pf_buf pool;
-    struct token *tokens;
+    struct pf_vocab_token *tokens;
     size_t size, cap;
-    uint32_t *slots; /* 7 bits of the hash; id plus 1, or 0 in a free one */
-    size_t mask, count;
+    uint32_t *slots; /* 11 bits of the hash; id plus 1, or 0 in a free one */
+    size_t mask, count, longest;
+    bool borrowed; /* the tables are someone else's */
 };
 
 static uint64_t
@@ -76,7 +72,7 @@ hash(const char *p, size_t n)
 static uint32_t
 tag_of(uint64_t h)
 {
-    return (uint32_t)(h >> 57) << TAG_SHIFT;
+    return (uint32_t)(h >> 53) << TAG_SHIFT;
 }
 
 /* The slot of these bytes, or the free one where they belong. */
@@ -84,7 +80,7 @@ static uint32_t *
 probe(const struct pf_vocab *v, const char *bytes, size_t len, uint64_t h)
 {
     uint32_t slot, tag = tag_of(h);
-    const struct token *t;
+    const struct pf_vocab_token *t;
 
     for (size_t i = h & v->mask;; i = (i + 1) & v->mask) {
         slot = v->slots[i];
@@ -103,7 +99,7 @@ static bool
 rehash(struct pf_vocab *v, size_t n)
 {
     uint32_t *slots = calloc(n, sizeof *slots);
-    const struct token *t;
+    const struct pf_vocab_token *t;
     const char *bytes;
     uint64_t h;
 
@@ -127,7 +123,7 @@ rehash(struct pf_vocab *v, size_t n)
 static bool
 reach(struct pf_vocab *v, uint32_t id)
 {
-    struct token *t;
+    struct pf_vocab_token *t;
     size_t cap = v->cap;
 
     if (id < cap)
@@ -167,12 +163,12 @@ pf_vocab_new(struct pf_vocab **out, size_t expect, struct pf_err *err)
 void
 pf_vocab_free(struct pf_vocab *v)
 {
-    if (v) {
+    if (v && !v->borrowed) {
         pf_buf_fini(&v->pool);
         free(v->tokens);
         free(v->slots);
-        free(v);
     }
+    free(v);
 }
 
 size_t
@@ -181,16 +177,53 @@ pf_vocab_size(const struct pf_vocab *v)
     return v->size;
 }
 
+size_t
+pf_vocab_count(const struct pf_vocab *v)
+{
+    return v->count;
+}
+
 const char *
 pf_vocab_bytes(const struct pf_vocab *v, uint32_t id, size_t *len)
 {
-    const struct token *t;
+    const struct pf_vocab_token *t;
 
     if (id >= v->size || !v->tokens[id].end)
         return NULL;
     t = &v->tokens[id];
     *len = t->len;
     return v->pool.data + t->end - 1 - t->len;
+}
+
+size_t
+pf_vocab_decode(const struct pf_vocab *v, const uint32_t *ids, size_t n,
+    struct pf_buf *out)
+{
+    enum { STEP = 16 };
+    const struct pf_vocab_token *t;
+    size_t total = 0, known;
+    char *to;
+
+    for (known = 0; known < n; known++) {
+        if (ids[known] >= v->size || !v->tokens[ids[known]].end)
+            break;
+        total += v->tokens[ids[known]].len;
+    }
+    to = pf_buf_room(out, total + STEP);
+    for (size_t i = 0; to && i < known; i++) {
+        const char *from;
+
+        t = &v->tokens[ids[i]];
+        from = v->pool.data + t->end - 1 - t->len;
+        /* Most tokens are short: copy more than there is, in one step. */
+        if (t->len <= STEP && v->pool.len - (t->end - 1 - t->len) >= STEP)
+            memcpy(to, from, STEP);
+        else
+            memcpy(to, from, t->len);
+        to += t->len;
+    }
+    out->len += to ? total : 0;
+    return known;
 }
 
 bool
@@ -231,8 +264,11 @@ add_last(struct pf_vocab *v, uint32_t id, size_t len, struct pf_err *err)
             pf_show(bytes, len).s, (unsigned long)(*slot & ID) - 1,
             (unsigned long)id);
     *slot = tag_of(h) | (id + 1);
-    v->tokens[id] = (struct token){ (uint32_t)v->pool.len + 1, (uint32_t)len };
+    v->tokens[id] = (struct pf_vocab_token){ (uint32_t)v->pool.len + 1,
+        (uint32_t)len };
     v->count++;
+    if (len > v->longest)
+        v->longest = len;
     if (id >= v->size)
         v->size = (size_t)id + 1;
     return PF_OK;
@@ -249,6 +285,73 @@ pf_vocab_add(struct pf_vocab *v, uint32_t id, const char *bytes, size_t len,
     if (st && !v->pool.failed)
         v->pool.len -= len;
     return st;
+}
+
+size_t
+pf_vocab_longest(const struct pf_vocab *v)
+{
+    return v->longest;
+}
+
+struct pf_vocab_data
+pf_vocab_data(const struct pf_vocab *v)
+{
+    return (struct pf_vocab_data){ v->pool.data, v->tokens, v->slots,
+        v->pool.len, v->size, v->mask + 1 };
+}
+
+enum pf_status
+pf_vocab_view(struct pf_vocab **out, const struct pf_vocab_data *d,
+    struct pf_err *err)
+{
+    const struct pf_vocab_token *t;
+    uint32_t pool = (uint32_t)d->n_pool, wrong = 0, lost = 0, present = 0;
+    uint32_t used = 0, id, any = 0;
+    struct pf_vocab *v;
+    bool bad, holes;
+
+    *out = NULL;
+    if (d->n_slots < 64 || (d->n_slots & (d->n_slots - 1))
+        || d->n_tokens > PF_VOCAB_MAX || d->n_pool > INT32_MAX)
+        return pf_fail(err, PF_EFORMAT, "the table of tokens has a size that "
+            "it cannot have");
+    /* Without branches, so that the compiler makes vectors of it: a top bit
+     * tells that something was too large, or made less than nothing. */
+    for (size_t i = 0; i < d->n_tokens; i++) {
+        t = &d->tokens[i];
+        wrong |= t->end | t->len | (pool + 1 - t->end)
+            | (t->end - (t->end > 0) - t->len);
+        present += t->end > 0;
+        any |= t->len;
+    }
+    for (size_t i = 0; i < d->n_slots; i++) {
+        id = d->slots[i] & ID;
+        used += d->slots[i] > 0;
+        wrong |= (uint32_t)d->n_tokens - id;
+        lost |= d->slots[i] & (uint32_t)-(int32_t)(id == 0);
+    }
+    bad = wrong >> 31 || lost;
+    holes = present < d->n_tokens;
+    for (size_t i = 0; !bad && holes && i < d->n_slots; i++)
+        bad |= d->slots[i] && !d->tokens[(d->slots[i] & ID) - 1].end;
+    if (bad || used == d->n_slots)
+        return pf_fail(err, PF_EFORMAT, "the table of tokens has numbers that "
+            "lead out of it");
+    v = calloc(1, sizeof *v);
+    if (!v)
+        return pf_fail_mem(err);
+    /* Nothing is written through these: no token is added to a view. */
+    v->pool.data = (char *)d->pool;
+    v->pool.len = d->n_pool;
+    v->tokens = (struct pf_vocab_token *)d->tokens;
+    v->slots = (uint32_t *)d->slots;
+    v->size = d->n_tokens;
+    v->mask = d->n_slots - 1;
+    v->count = used;
+    v->longest = any; /* at least that of the longest */
+    v->borrowed = true;
+    *out = v;
+    return PF_OK;
 }
 
 static bool

@@ -5,6 +5,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include <pipeformer/buf.h>
 #include <pipeformer/err.h>
 
 /*
@@ -13,8 +14,8 @@
  */
 struct pf_vocab;
 
-/* One past the largest id there may be: an id fits 24 bits. */
-enum { PF_VOCAB_MAX = 1 << 24 };
+/* One past the largest id there may be: an id fits 20 bits. */
+enum { PF_VOCAB_MAX = 1 << 20 };
 
 /* `expect` tokens are expected; any number may come. */
 enum pf_status pf_vocab_new(struct pf_vocab **v, size_t expect,
@@ -28,13 +29,47 @@ enum pf_status pf_vocab_add(struct pf_vocab *v, uint32_t id,
 /* Largest id + 1. */
 size_t pf_vocab_size(const struct pf_vocab *v);
 
+/* How many ids there are. */
+size_t pf_vocab_count(const struct pf_vocab *v);
+
 /* The bytes of an id, NULL where there are none; until the next add. */
 const char *pf_vocab_bytes(const struct pf_vocab *v, uint32_t id,
     size_t *len);
 
+/* Appends the bytes of ids, up to the first that has none; how many had. */
+size_t pf_vocab_decode(const struct pf_vocab *v, const uint32_t *ids,
+    size_t n, struct pf_buf *out);
+
 /* The id of these bytes. */
 bool pf_vocab_find(const struct pf_vocab *v, const char *bytes, size_t len,
     uint32_t *id);
+
+/*
+ * The tables as they are, for a file of them (tables.h).  A token's bytes end
+ * before pool[end - 1] and are `len`; end is 0 where there is no token.
+ */
+struct pf_vocab_token {
+    uint32_t end, len;
+};
+
+struct pf_vocab_data {
+    const char *pool;
+    const struct pf_vocab_token *tokens;
+    const uint32_t *slots;
+    size_t n_pool, n_tokens, n_slots;
+};
+
+struct pf_vocab_data pf_vocab_data(const struct pf_vocab *v);
+
+/*
+ * One that works on tables it does not own, to which nothing is added.
+ * PF_EFORMAT if they have numbers that lead out of them.
+ */
+enum pf_status pf_vocab_view(struct pf_vocab **v,
+    const struct pf_vocab_data *data, struct pf_err *err);
+
+/* The length of the longest token, or more. */
+size_t pf_vocab_longest(const struct pf_vocab *v);
 
 /* Bytes that someone else holds. */
 struct pf_span {

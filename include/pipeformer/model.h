@@ -82,6 +82,13 @@ struct pf_model {
 enum pf_status pf_model_find(struct pf_buf *dir, const char *name,
     struct pf_err *err);
 
+/*
+ * A file of the vocab/ that belongs to this build: the path of `name` with
+ * `end` behind it, with a NUL.  PF_EMODEL if it is not there.
+ */
+enum pf_status pf_vocab_file(struct pf_buf *path, const char *name,
+    const char *end, struct pf_err *err);
+
 /* Only config.json of a model directory. */
 enum pf_status pf_config_open(struct pf_config *config, const char *dir,
     struct pf_err *err);

@@ -21,12 +21,10 @@ enum pf_status pf_set_tokens(struct pf_record *rec,
     struct pf_err *err);
 
 /*
- * Sets `offsets`, I64 [n, 2]: from where to where each token's bytes lie in
- * the text that was encoded.  The first `prefix` ids were added and lie
- * nowhere; nor does a space that the tokenizer put before a word.
+ * Sets `offsets`, I64 [n, 2]: from where to where each id's bytes lie in the
+ * text that was encoded, as pf_encoder_spans has it.
  */
-enum pf_status pf_set_offsets(struct pf_record *rec,
-    const struct pf_tokenizer *tok, const uint32_t *ids, size_t n,
-    size_t prefix, const char *text, size_t text_len, struct pf_err *err);
+enum pf_status pf_set_offsets(struct pf_record *rec, const size_t *spans,
+    size_t n, struct pf_err *err);
 
 #endif

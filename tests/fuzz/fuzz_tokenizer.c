@@ -42,7 +42,7 @@ make(void)
         abort();
     files.vocab = (struct pf_span){ vocab.data, vocab.len };
     files.merges = (struct pf_span){ merges, sizeof merges - 1 };
-    if (pf_tokenizer_parse(&tok, &files, NULL))
+    if (pf_tokenizer_gpt2(&tok, &files, NULL))
         abort();
     pf_buf_fini(&vocab);
     return tok;

@@ -1,8 +1,8 @@
 /*
  * Merging against the plain form of the rule: look at all pairs, join the
  * leftmost of the lowest rank, begin again.  Over random tables of merges,
- * whose ranks need not follow what they are made of, and at every length
- * around the border between the short way and the long one.
+ * whose ranks need not follow what they are made of, at lengths around those
+ * that take a level more of the tree, with vector instructions and without.
  */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -79,7 +79,8 @@ test_random(void **state)
         struct pf_bpe *b = random_merges(letters, 1 + draw(60));
 
         for (int k = 0; k < 20; k++) {
-            len = k < 10 ? 1 + draw(12) : k < 19 ? 40 + draw(20) : 300;
+            pf_bpe_use_vectors(b, k % 2);
+            len = k < 10 ? 1 + draw(20) : k < 18 ? 240 + draw(40) : 600;
             ids = malloc(len * sizeof *ids);
             want = malloc(len * sizeof *want);
             assert_true(ids && want);
@@ -95,6 +96,118 @@ test_random(void **state)
         }
         pf_bpe_free(b);
     }
+    pf_bpe_work_fini(&work);
+}
+
+/*
+ * Around the length up to which no tree is used, and at those where the tree
+ * gets another level; from symbols and from bytes, with vector instructions
+ * and without.  The plain form is too slow for the longest: there the tree is
+ * held against itself.
+ */
+static void
+expect_merge(struct pf_bpe *b, struct pf_bpe_work *work, const char *bytes,
+    size_t len, const uint32_t *want, size_t n_want)
+{
+    uint32_t *ids = malloc((len + 1) * sizeof *ids);
+    size_t n;
+
+    assert_non_null(ids);
+    for (int k = 0; k < 4; k++) {
+        pf_bpe_use_vectors(b, k % 2);
+        n = len;
+        if (k < 2) {
+            for (size_t i = 0; i < len; i++)
+                ids[i] = (unsigned char)bytes[i];
+            assert_int_equal(pf_bpe_merge(b, work, ids, &n, NULL), PF_OK);
+        } else {
+            assert_int_equal(pf_bpe_merge_bytes(b, work, bytes, ids, &n,
+                NULL), PF_OK);
+        }
+        if (n != n_want || (n && memcmp(ids, want, n * sizeof *ids) != 0))
+            fail_msg("length %zu, form %d: other symbols", len, k);
+    }
+    free(ids);
+}
+
+static void
+test_lengths(void **state)
+{
+    static const size_t lens[] = { 0, 1, 2, 3, 15, 16, 17, 31, 32, 33, 63, 64,
+        65, 126, 127, 128, 129, 130, 143, 144, 145, 255, 256, 257, 271, 272,
+        273, 1000 };
+    static const size_t more[] = { 4095, 4096, 4097, 4352, 65535, 65536,
+        65537, 70000 };
+    struct pf_bpe_work work = PF_BPE_WORK_INIT;
+    uint32_t byte[256], *want;
+    char *bytes = malloc(70000);
+
+    (void)state;
+    assert_non_null(bytes);
+    for (uint32_t i = 0; i < 256; i++)
+        byte[i] = i;
+    for (uint32_t letters = 1; letters <= 256; letters *= 4) {
+        struct pf_bpe *b = random_merges(letters, 1 + draw(60 * letters));
+
+        assert_int_equal(pf_bpe_set_bytes(b, byte, NULL), PF_OK);
+        for (int t = 0; t < 2; t++) {
+            for (size_t i = 0; i < 70000; i++)
+                bytes[i] = (char)(t ? draw(letters) : i / 7 % letters);
+            for (size_t i = 0; i < sizeof lens / sizeof *lens; i++) {
+                size_t n = lens[i];
+
+                want = malloc((n + 1) * sizeof *want);
+                assert_non_null(want);
+                for (size_t k = 0; k < n; k++)
+                    want[k] = (unsigned char)bytes[k];
+                n = plain(b, want, n);
+                expect_merge(b, &work, bytes, lens[i], want, n);
+                free(want);
+            }
+            for (size_t i = 0; i < sizeof more / sizeof *more; i++) {
+                size_t n = more[i];
+
+                want = malloc(n * sizeof *want);
+                assert_non_null(want);
+                pf_bpe_use_vectors(b, false);
+                assert_int_equal(pf_bpe_merge_bytes(b, &work, bytes, want, &n,
+                    NULL), PF_OK);
+                expect_merge(b, &work, bytes, more[i], want, n);
+                free(want);
+            }
+        }
+        pf_bpe_free(b);
+    }
+    free(bytes);
+    pf_bpe_work_fini(&work);
+}
+
+/* The ranks at the upper end, where a place is packed beside them. */
+static void
+test_large_ranks(void **state)
+{
+    struct pf_bpe_work work = PF_BPE_WORK_INIT;
+    struct pf_bpe *b;
+    uint32_t ids[300];
+    size_t n;
+
+    (void)state;
+    assert_int_equal(pf_bpe_new(&b, 0, NULL), PF_OK);
+    assert_int_equal(pf_bpe_add(b, 0, 0, PF_BPE_RANK_MAX, 1, NULL), PF_OK);
+    assert_int_equal(pf_bpe_add(b, 1, 1, PF_BPE_RANK_MAX - 1, 2, NULL),
+        PF_OK);
+    assert_int_equal(pf_bpe_add(b, 2, 2, 0, 3, NULL), PF_OK);
+    for (size_t len = 2; len <= 300; len++) {
+        for (int k = 0; k < 2; k++) {
+            pf_bpe_use_vectors(b, k);
+            memset(ids, 0, sizeof ids);
+            n = len;
+            assert_int_equal(pf_bpe_merge(b, &work, ids, &n, NULL), PF_OK);
+            assert_int_equal(n, len / 8 + len % 8 / 4 + len % 4 / 2 + len % 2);
+            assert_int_equal(ids[0], len >= 8 ? 3 : len >= 4 ? 2 : 1);
+        }
+    }
+    pf_bpe_free(b);
     pf_bpe_work_fini(&work);
 }
 
@@ -167,6 +280,8 @@ main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_table),
         cmocka_unit_test(test_random),
+        cmocka_unit_test(test_lengths),
+        cmocka_unit_test(test_large_ranks),
         cmocka_unit_test(test_doubling),
     };
 
