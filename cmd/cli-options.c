@@ -22,8 +22,8 @@ enum {
 
 static const struct cli_option model_option[] = {
     { "model", 'm', "MODEL",
-        "a directory, a name under vocab/, or org/name in the local\n"
-        "hub cache ($PIPEFORMER_MODEL, else fairy)" },
+        "a directory, a name under vocab/, or org/name\n"
+        "in the hub cache ($PIPEFORMER_MODEL, else fairy)" },
     { NULL, 0, NULL, NULL },
 };
 
@@ -239,7 +239,10 @@ static void
 common_option(int key, const char *arg)
 {
     switch (key) {
-    case 'm': cli.model = arg; break;
+    case 'm':
+        cli.model = arg;
+        cli.model_given = true;
+        break;
     case 'j': cli.json = true; break;
     case 'q': cli.quiet = true; break;
     case 'v': cli.verbose = true; break;

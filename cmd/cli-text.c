@@ -3,93 +3,186 @@
 
 #include <string.h>
 
-struct texts {
-    const struct cli_filter *f;
-    int delimiter;
-    enum pf_status (*text)(void *ctx, const char *text, size_t len,
-        struct pf_err *err);
-    const char *file;
-    uint64_t number;
+enum {
+    LONG = 1 << 20,    /* from here on a text is worked on in parts */
+    BATCH = 1 << 20,   /* bytes that several threads are given at once */
 };
 
-/* Hands on one text; false if no more is to be read. */
+struct reader {
+    const struct cli_texts *t;
+    const char *file;
+    struct pf_in in;
+    uint64_t number; /* of the texts that are done with, in this file */
+    bool parts; /* the text at hand has begun to be worked on */
+    bool bad;   /* and failed: the rest of it is passed over */
+    bool stop;
+};
+
 static bool
-one(struct texts *t, const char *p, size_t len)
+failed(void *where, size_t i, const struct pf_err *err)
+{
+    struct reader *r = where;
+
+    r->stop = !cli_failed(r->file, r->number + i + 1, NULL, err->msg);
+    return !r->stop;
+}
+
+/* A text failed, or writing did. */
+static bool
+broken(struct reader *r, const struct pf_err *err)
+{
+    if (err->status == PF_EWRITE)
+        cli_die_writing(err);
+    return failed(r, 0, err);
+}
+
+/* Hands on whole texts; false if no more are to be read. */
+static bool
+batch(struct reader *r, const char *block, size_t len)
 {
     struct pf_err err;
+    size_t n = 0;
 
-    t->number++;
-    cli_stats.records++;
-    switch (t->text(t->f->ctx, p, len, &err)) {
-    case PF_OK: return true;
-    case PF_EWRITE: cli_die_writing(&err);
-    default: return cli_failed(t->file, t->number, NULL, err.msg);
+    if (r->t->batch(r->t->ctx, block, len, failed, r, &n, &err)) {
+        broken(r, &err);
+        return false;
     }
+    pf_in_skip(&r->in, len);
+    r->number += n;
+    cli_stats.records += n;
+    return !r->stop && !(r->t->enough && r->t->enough(r->t->ctx));
+}
+
+/* A part of a long text; false if no more is to be read. */
+static bool
+part(struct reader *r, const char *p, size_t len, bool last)
+{
+    size_t used = len;
+    struct pf_err err;
+
+    if (!r->bad && r->t->part(r->t->ctx, p, len, last, &used, &err)) {
+        if (!broken(r, &err))
+            return false;
+        used = len;
+        r->bad = true;
+    }
+    pf_in_skip(&r->in, last ? len : used);
+    r->parts = !last;
+    if (last) {
+        r->bad = false;
+        r->number++;
+        cli_stats.records++;
+    }
+    return !(r->t->enough && r->t->enough(r->t->ctx));
+}
+
+/* Waits for more, and takes what is there: for several threads, much of it. */
+static enum pf_status
+fill(struct pf_in *in, struct pf_err *err)
+{
+    enum pf_status st = pf_in_fill(in, err);
+    struct pf_err later;
+
+    while (!st && cli.threads > 1 && in->end - in->start < BATCH
+        && pf_in_ready(in) && !pf_in_fill(in, &later))
+        ;
+    return st;
+}
+
+/* How much of n bytes is whole texts, of which the first `seen` have none. */
+static size_t
+whole(const struct reader *r, const char *p, size_t n, size_t seen)
+{
+    const char *end;
+
+    if (r->t->delimiter < 0)
+        return 0;
+    if (r->parts) {
+        end = n > seen ? memchr(p + seen, r->t->delimiter, n - seen) : NULL;
+        return end ? (size_t)(end - p) + 1 : 0;
+    }
+    while (n > seen && p[n - 1] != (char)r->t->delimiter)
+        n--;
+    return n > seen ? n : 0;
 }
 
 /* All texts of an open file; false if no more is to be read. */
 static bool
-each(struct texts *t, struct pf_in *in)
+each(struct reader *r)
 {
-    size_t scanned = 0, have;
+    size_t seen = 0, tried = 0, have = 0, n;
     enum pf_status st;
     struct pf_err err;
-    const char *p, *end;
+    const char *p = "";
 
     for (;;) {
-        have = in->end - in->start;
-        p = have ? in->data + in->start : NULL;
-        end = t->delimiter < 0 || have == scanned ? NULL
-            : memchr(p + scanned, t->delimiter, have - scanned);
-        if (end) {
-            if (!one(t, p, (size_t)(end - p)))
+        while ((n = whole(r, p, have, seen))) {
+            if (r->parts) {
+                if (!part(r, p, n - 1, true))
+                    return false;
+                pf_in_skip(&r->in, 1);
+            } else if (!batch(r, p, n)) {
                 return false;
-            pf_in_skip(in, (size_t)(end - p) + 1);
-            scanned = 0;
-            continue;
+            }
+            p += n;
+            have -= n;
+            seen = tried = 0;
         }
-        scanned = have;
-        if (!pf_in_ready(in))
+        seen = have;
+        /* A part that could not begin is tried again when it has doubled. */
+        if (r->t->part && have >= LONG && have >= 2 * tried) {
+            tried = have;
+            if (!part(r, p, have, false))
+                return false;
+            if (r->in.end - r->in.start < have)
+                tried = 0;
+            seen = r->in.end - r->in.start;
+        }
+        if (!pf_in_ready(&r->in))
             cli_flush();
-        st = pf_in_fill(in, &err);
+        st = fill(&r->in, &err);
+        have = r->in.end - r->in.start;
+        p = r->in.data ? r->in.data + r->in.start : "";
         if (st == PF_END)
             break;
-        if (st)
-            return cli_failed(t->file, t->number + 1, NULL, err.msg);
+        if (st) {
+            if (r->parts)
+                r->t->drop(r->t->ctx);
+            return cli_failed(r->file, r->number + 1, NULL, err.msg);
+        }
     }
+    if (r->parts)
+        return part(r, p, have, true);
     /* A last line without its end; or a whole file, be it empty (but nothing
      * on standard input is nothing). */
-    if ((have || (t->delimiter < 0 && !in->keep)) && !one(t, p ? p : "", have))
-        return false;
-    pf_in_skip(in, have);
-    return true;
+    return !(have || (r->t->delimiter < 0 && !r->in.keep))
+        || batch(r, p, have);
 }
 
 int
-cli_run_texts(const struct cli_filter *filter, int delimiter,
-    enum pf_status (*text)(void *ctx, const char *text, size_t len,
-        struct pf_err *err))
+cli_run_texts(const struct cli_texts *texts)
 {
-    struct texts t = { filter, delimiter, text, NULL, 0 };
-    struct pf_in in;
+    struct reader r = { .t = texts };
     struct pf_err err;
     bool go_on = true;
 
-    cli_begin(filter->format, filter->text);
+    cli_begin(texts->format, texts->text);
     for (size_t i = 0; i < cli.n_files && go_on; i++) {
-        t.file = cli.files[i];
-        t.number = 0;
-        if (cli_is_fifo(t.file))
+        r.file = cli.files[i];
+        r.number = 0;
+        r.parts = r.bad = false;
+        if (cli_is_fifo(r.file))
             cli_flush();
-        if (pf_in_open(&in, t.file, &err)) {
-            go_on = cli_failed(t.file, 0, NULL, err.msg);
+        if (pf_in_open(&r.in, r.file, &err)) {
+            go_on = cli_failed(r.file, 0, NULL, err.msg);
             continue;
         }
-        go_on = each(&t, &in);
-        cli_stats.bytes_in += in.used;
-        pf_in_fini(&in);
+        go_on = each(&r);
+        cli_stats.bytes_in += r.in.used;
+        pf_in_fini(&r.in);
     }
-    if (go_on && filter->end && filter->end(filter->ctx, &err))
+    if ((go_on || (texts->enough && texts->enough(texts->ctx))) && texts->end
+        && texts->end(texts->ctx, &err))
         cli_die_writing(&err);
     return cli_finish();
 }

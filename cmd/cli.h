@@ -39,6 +39,7 @@ struct cli_command {
 struct cli {
     const struct cli_command *cmd;
     const char *model;
+    bool model_given; /* by -m */
     bool json, keep_going, quiet, verbose, stats;
     size_t threads;
     int failed; /* the exit status of failures: 1, unless a command says */
@@ -148,14 +149,49 @@ struct cli_filter {
 /* Runs the filter over all operands; returns the exit status. */
 int cli_run(const struct cli_filter *filter);
 
+/* Item i of a batch failed; returns whether to go on. */
+typedef bool cli_failure(void *where, size_t i, const struct pf_err *err);
+
 /*
- * The same for a command whose input is text: hands each text of all operands
- * to `text`.  Texts end with the byte `delimiter`, or with their file if it is
- * -1.  Of the filter, ctx, format, text and end are used.
+ * A filter whose input is text.  Texts end with the byte `delimiter`, or with
+ * their file if it is -1.
  */
-int cli_run_texts(const struct cli_filter *filter, int delimiter,
-    enum pf_status (*text)(void *ctx, const char *text, size_t len,
-        struct pf_err *err));
+struct cli_texts {
+    void *ctx;
+    enum pf_format format; /* of the output */
+    bool text;             /* the output is no records */
+    int delimiter;
+
+    /*
+     * Works on the texts that are there, all that wait on input: a block of
+     * bytes, each text with its delimiter, but for a last one without.  *n is
+     * how many they are.  Of one that fails it tells `failed`, when those
+     * before it are written; false from that: no more.  PF_OK, or why nothing
+     * can be done any more.
+     */
+    enum pf_status (*batch)(void *ctx, const char *block, size_t len,
+        cli_failure *failed, void *where, size_t *n, struct pf_err *err);
+
+    /*
+     * Works on the beginning of a long text, or of its rest, and says in
+     * *used how much of it is done with (0: more must come first); with `last`
+     * it is all there is.  May be NULL.
+     */
+    enum pf_status (*part)(void *ctx, const char *text, size_t len, bool last,
+        size_t *used, struct pf_err *err);
+
+    /* The text of which parts have come cannot be read on.  With `part`. */
+    void (*drop)(void *ctx);
+
+    /* Whether to stop reading, asked after each batch.  May be NULL. */
+    bool (*enough)(void *ctx);
+
+    /* After the last text.  May be NULL. */
+    enum pf_status (*end)(void *ctx, struct pf_err *err);
+};
+
+/* Runs it over all operands; returns the exit status. */
+int cli_run_texts(const struct cli_texts *texts);
 
 /* Standard output; a step that writes something else than records uses it. */
 extern struct pf_out cli_out;

@@ -8,8 +8,11 @@
 #include <pipeformer/tokenizer.h>
 #include <pipeformer/tokens.h>
 
+#include "encoding.h"
+
 struct tok_decode {
     struct pf_tokenizer *tok;
+    struct encoding encoding;
     bool slurp, nul, records, list, skip_special;
     size_t raw;
     struct pf_texts *texts;
@@ -19,6 +22,7 @@ struct tok_decode {
 enum { SKIP = CLI_LONG, RAW };
 
 static const struct cli_option options[] = {
+    ENCODING_OPTIONS,
     { "slurp", 's', NULL, "write nothing after a text" },
     { "null", '0', NULL, "write a NUL after a text, not a newline" },
     { "records", 'r', NULL, "write records with text" },
@@ -33,6 +37,8 @@ option(void *ctx, int key, const char *arg)
 {
     struct tok_decode *d = ctx;
 
+    if (encoding_option(&d->encoding, key, arg))
+        return;
     switch (key) {
     case 's': d->slurp = true; break;
     case '0': d->nul = true; break;
@@ -49,33 +55,14 @@ option(void *ctx, int key, const char *arg)
 
 static const struct cli_command command = {
     .name = "tok-decode",
-    .synopsis = "[-m MODEL] [-s | -0 | -r | -t] [--skip-special] "
-        "[--raw u16|u32]\n       [file ...]",
+    .synopsis = "[-e NAME|FILE | -m MODEL] [-s | -0 | -r | -t]\n"
+        "       [--skip-special] [--raw u16|u32] [file ...]",
     .summary = "Turns token ids back into text: ids -> text.",
     .options = options,
     .option = option,
     .model = true,
     .text = true,
 };
-
-/* Appends the bytes of ids to b. */
-static enum pf_status
-decode(const struct tok_decode *d, struct pf_buf *b, const uint32_t *ids,
-    size_t n, struct pf_err *err)
-{
-    size_t len;
-
-    for (size_t i = 0; i < n; i++) {
-        const char *token = pf_tokenizer_token(d->tok, ids[i], &len);
-
-        if (!token)
-            return pf_fail(err, PF_ERANGE, "ids: no token has the id %u",
-                ids[i]);
-        if (!d->skip_special || !pf_tokenizer_is_special(d->tok, ids[i]))
-            pf_buf_add(b, token, len);
-    }
-    return pf_buf_check(b, err);
-}
 
 static enum pf_status
 write_list(const struct tok_decode *d, const uint32_t *ids, size_t n,
@@ -89,7 +76,7 @@ write_list(const struct tok_decode *d, const uint32_t *ids, size_t n,
         const char *token = pf_tokenizer_token(d->tok, ids[i], &len);
 
         if (!token) {
-            st = pf_fail(err, PF_ERANGE, "ids: no token has the id %u",
+            st = pf_fail(err, PF_ERANGE, "no token has the id %u",
                 ids[i]);
             break;
         }
@@ -145,7 +132,7 @@ decode_record(void *ctx, struct cli_item *item, struct pf_err *err)
     const uint32_t *ids;
     size_t n, pos, shown;
     enum pf_status st;
-    bool more;
+    bool more, begun;
 
     item->skip = !d->records;
     pf_buf_clear(&d->key);
@@ -163,7 +150,9 @@ decode_record(void *ctx, struct cli_item *item, struct pf_err *err)
     shown = n - (n && f && f->len == 5 && memcmp(f->text, "\"eos\"", 5) == 0);
     if (d->list)
         return write_list(d, ids, shown, err);
-    st = decode(d, &d->bytes, ids, shown, err);
+    begun = pos > 0;
+    st = pf_tokenizer_decode(d->tok, ids, shown, d->skip_special, &begun,
+        &d->bytes, err);
     if (st)
         return st;
     if (!d->records)
@@ -194,6 +183,7 @@ decode_raw(struct tok_decode *d, const char *file)
     struct pf_err err;
     enum pf_status st = pf_in_open(&in, file, &err);
     const unsigned char *p;
+    bool begun = false;
     size_t n;
 
     if (st)
@@ -222,7 +212,8 @@ decode_raw(struct tok_decode *d, const char *file)
             continue;
         }
         pf_buf_clear(&d->bytes);
-        st = decode(d, &d->bytes, ids, n, &err);
+        st = pf_tokenizer_decode(d->tok, ids, n, d->skip_special, &begun,
+            &d->bytes, &err);
         if (!st)
             st = pf_texts_add(d->texts, "", 0, pos, true, false,
                 d->bytes.data, d->bytes.len, &err);
@@ -249,7 +240,6 @@ main(int argc, char **argv)
         .end = end,
     };
     struct pf_err err;
-    struct pf_buf dir;
     int status;
 
     cli_options(argc, argv, &command, &d);
@@ -258,10 +248,7 @@ main(int argc, char **argv)
         cli_usage("only one of -s, -0, -r, -t");
     if (d.raw && d.records)
         cli_usage("--raw gives no records");
-    dir = cli_model_dir();
-    if (pf_tokenizer_open(&d.tok, dir.data, &err))
-        cli_die("%s", err.msg);
-    pf_buf_fini(&dir);
+    d.tok = encoding_open(&d.encoding, false);
     if (pf_texts_new(&d.texts, &cli_out, d.nul ? "" : "\n", !d.slurp, &err))
         cli_die("%s", err.msg);
     filter.text = !d.records;

@@ -4,228 +4,255 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include <pipeformer/json.h>
 #include <pipeformer/tokenizer.h>
-#include <pipeformer/tokens.h>
+
+#include "encode.h"
+#include "encoding.h"
 
 struct tok_encode {
-    struct pf_tokenizer *tok;
-    struct pf_encoder *enc;
-    bool slurp, nul, records, count, total, tokens, offsets, end, no_add;
-    size_t max;   /* SIZE_MAX: no limit */
-    size_t raw;   /* bytes of an id, 0: no raw output */
-    bool eot;
-    uint32_t eot_id;
+    struct encode e;
+    struct encoding encoding;
+    bool slurp, nul, records, count, total, color, fits, end;
     const char *special;
-    uint64_t texts, sum;
-    struct pf_buf ids; /* of the text at hand: uint32_t each */
-    struct pf_record rec;
+    uint64_t number;
+
+    /* Of the batch of records at hand. */
+    struct encode_job *jobs;
+    struct pf_buf *texts; /* two a job: text, text_pair */
+    size_t jobs_cap, texts_cap;
 };
 
 #define END_OF_TEXT "<|endoftext|>"
 
-enum { TOTAL = CLI_LONG, MAX, RAW, EOT, SPECIAL, NO_ADD, END };
+enum { TOTAL = CLI_LONG, MAX, CHUNK, FITS, COLOR, RAW, EOT, SPECIAL, NO_ADD,
+    END };
 
 static const struct cli_option options[] = {
+    ENCODING_OPTIONS,
     { "slurp", 's', NULL, "a file is one text, not a line" },
     { "null", '0', NULL, "texts end with a NUL" },
-    { "records", 'r', NULL, "texts are the field text of NDJSON records" },
+    { "records", 'r', NULL, "texts are text and text_pair of NDJSON records" },
     { "count", 'c', NULL, "print how many ids a text has" },
     { "total", TOTAL, NULL, "with -c: one number for all texts" },
     { "tokens", 't', NULL, "add tokens, the text of each id" },
     { "offsets", 'o', NULL, "add offsets, the bytes of each id in the text" },
     { "max", 'n', "N", "keep the first N ids; cut says how many went" },
+    { "fits", FITS, NULL, "with -n: only ask whether all texts fit" },
+    { "chunk", CHUNK, "N[:OVERLAP]", "cut texts into pieces of N ids" },
+    { "color", COLOR, NULL, "show the text, its tokens shaded" },
     { "raw", RAW, "u16|u32", "write ids as flat little-endian integers" },
     { "eot", EOT, NULL, "with --raw: an end-of-text id after each text" },
-    { "special", SPECIAL, "all|none|NAME,...", "recognise special tokens in "
-        "texts (none)" },
-    { "no-add-special", NO_ADD, NULL, "do not add what the model wants around "
-        "a text" },
+    { "special", SPECIAL, "all|none|NAME,...", "special tokens to see in texts "
+        "(none)" },
+    { "no-add-special", NO_ADD, NULL, "nothing is added around a text" },
     { "end", END, NULL, "close with {\"done\":\"input\"}" },
     { NULL, 0, NULL, NULL },
 };
 
 static void
+set_chunk(struct encode *e, const char *arg)
+{
+    char *n = strdup(arg), *colon = n ? strchr(n, ':') : NULL;
+
+    if (!n)
+        cli_die("out of memory");
+    if (colon)
+        *colon = '\0';
+    e->chunk = (size_t)cli_int("--chunk", n, 1, INT32_MAX);
+    if (colon)
+        e->overlap = (size_t)cli_int("--chunk", colon + 1, 0, INT32_MAX);
+    free(n);
+}
+
+static void
 option(void *ctx, int key, const char *arg)
 {
-    struct tok_encode *e = ctx;
+    struct tok_encode *t = ctx;
 
+    if (encoding_option(&t->encoding, key, arg))
+        return;
     switch (key) {
-    case 's': e->slurp = true; break;
-    case '0': e->nul = true; break;
-    case 'r': e->records = true; break;
+    case 's': t->slurp = true; break;
+    case '0': t->nul = true; break;
+    case 'r': t->records = true; break;
     case 'c':
-        e->count = true;
+        t->count = true;
         cli_begin(PF_NDJSON, true);
         break;
-    case TOTAL: e->total = true; break;
-    case 't': e->tokens = true; break;
-    case 'o': e->offsets = true; break;
-    case 'n': e->max = (size_t)cli_int("--max", arg, 0, INT32_MAX); break;
+    case TOTAL: t->total = true; break;
+    case 't': t->e.tokens = true; break;
+    case 'o': t->e.offsets = true; break;
+    case 'n': t->e.max = (size_t)cli_int("--max", arg, 0, INT32_MAX); break;
+    case CHUNK: set_chunk(&t->e, arg); break;
+    case FITS:
+        t->fits = true;
+        cli.failed = 2;
+        cli_begin(PF_NDJSON, true);
+        break;
+    case COLOR:
+        t->color = true;
+        cli_begin(PF_NDJSON, true);
+        break;
     case RAW:
         if (strcmp(arg, "u16") != 0 && strcmp(arg, "u32") != 0)
             cli_usage("--raw: '%s' is neither u16 nor u32", arg);
-        e->raw = arg[1] == '1' ? 2 : 4;
+        t->e.raw = arg[1] == '1' ? 2 : 4;
         cli_begin(PF_NDJSON, true);
         break;
-    case EOT: e->eot = true; break;
-    case SPECIAL: e->special = arg; break;
-    case NO_ADD: e->no_add = true; break;
-    case END: e->end = true; break;
+    case EOT: t->e.eot = true; break;
+    case SPECIAL: t->special = arg; break;
+    case NO_ADD: t->e.bare = true; break;
+    case END: t->end = true; break;
     }
 }
 
 static const struct cli_command command = {
     .name = "tok-encode",
-    .synopsis = "[-m MODEL] [-s | -0 | -r] [-c | --raw u16|u32] [-to] "
-        "[-n N]\n       [--special LIST] [--end] [file ...]",
+    .synopsis = "[-e NAME|FILE | -m MODEL] [-s | -0 | -r]\n"
+        "       [-c | --raw u16|u32 | --color | --fits] [-to] "
+        "[-n N | --chunk N[:M]]\n       [file ...]",
     .summary = "Tokenizes text, a line a text: text -> ids.",
     .options = options,
     .option = option,
     .model = true,
 };
 
-/* --- One text --- */
+/* --- Texts --- */
 
 static enum pf_status
-write_raw(const struct tok_encode *e, const uint32_t *ids, size_t n,
+encode_texts(void *ctx, const char *block, size_t len, cli_failure *failed,
+    void *where, size_t *n, struct pf_err *err)
+{
+    struct tok_encode *t = ctx;
+    enum pf_status st = encode_block(&t->e, block, len, t->slurp ? -1
+        : t->nul ? '\0' : '\n', t->number, failed, where, n, err);
+
+    t->number += *n;
+    return st;
+}
+
+static enum pf_status
+encode_part_of(void *ctx, const char *text, size_t len, bool last,
+    size_t *used, struct pf_err *err)
+{
+    struct tok_encode *t = ctx;
+
+    return encode_part(&t->e, text, len, last, used, err);
+}
+
+static void
+drop(void *ctx)
+{
+    struct tok_encode *t = ctx;
+
+    encode_drop(&t->e);
+}
+
+/* One that does not fit is the answer. */
+static bool
+enough(void *ctx)
+{
+    struct tok_encode *t = ctx;
+
+    return t->fits && t->e.misfit;
+}
+
+/* The text of a field; data NULL if the record has none. */
+static enum pf_status
+take(struct pf_record *rec, const char *name, struct pf_buf *text,
+    const char **data, size_t *len, struct pf_err *err)
+{
+    enum pf_status st;
+
+    pf_buf_clear(text);
+    st = pf_record_string(rec, name, text, err);
+    *data = st ? NULL : text->data ? text->data : "";
+    *len = text->len;
+    if (!st)
+        cli_drop(rec, name);
+    return st == PF_END ? PF_OK : st;
+}
+
+/* A record of the batch failed. */
+static bool
+failed(void *where, size_t i, const struct pf_err *err)
+{
+    struct cli_item *item = ((struct cli_item **)where)[i];
+
+    return cli_failed(item->file, item->number, &item->rec, err->msg);
+}
+
+static enum pf_status
+encode_records(void *ctx, struct cli_item **items, size_t n, size_t *at,
     struct pf_err *err)
 {
-    enum pf_status st = PF_OK;
-    unsigned char b[4];
+    struct tok_encode *t = ctx;
+    enum pf_status st = PF_OK, bad = PF_OK;
+    size_t cap = t->texts_cap, count;
+    struct pf_err why;
 
-    for (size_t i = 0; i < n && !st; i++) {
-        if (e->raw == 2 && ids[i] > 0xffff)
-            return pf_fail(err, PF_ERANGE, "id %u does not fit u16", ids[i]);
-        for (size_t k = 0; k < e->raw; k++)
-            b[k] = (unsigned char)(ids[i] >> 8 * k);
-        st = pf_out_write(&cli_out, b, e->raw, err);
-    }
-    return st;
-}
-
-static enum pf_status
-write_count(uint64_t n, struct pf_err *err)
-{
-    char line[24];
-    size_t len = pf_i64_print(line, (int64_t)n);
-
-    line[len++] = '\n';
-    return pf_out_write(&cli_out, line, len, err);
-}
-
-/* Encodes a text and writes what was asked for; `rec` gets the fields. */
-static enum pf_status
-encode(struct tok_encode *e, struct pf_record *rec, const char *text,
-    size_t len, struct pf_err *err)
-{
-    const uint32_t *prefix, *ids, *body;
-    size_t n_prefix = 0, n, cut = 0;
-    enum pf_status st;
-    uint64_t number = e->texts++;
-    struct pf_tensor *t;
-
-    st = pf_encode(e->enc, text, len, &body, &n, err);
-    if (st)
-        return st;
-    if (!e->no_add)
-        n_prefix = pf_tokenizer_prefix(e->tok, &prefix);
-    pf_buf_clear(&e->ids);
-    if (n_prefix)
-        pf_buf_add(&e->ids, prefix, n_prefix * sizeof *prefix);
-    pf_buf_add(&e->ids, body, n * sizeof *body);
-    st = pf_buf_check(&e->ids, err);
-    if (st)
-        return st;
-    n += n_prefix;
-    ids = (const uint32_t *)(const void *)e->ids.data;
-    if (n > e->max) {
-        cut = n - e->max;
-        n = e->max;
-    }
-    cli_stats.tokens += n;
-    e->sum += n;
-    if (e->raw) {
-        st = write_raw(e, ids, n, err);
-        if (!st && e->eot)
-            st = write_raw(e, &e->eot_id, 1, err);
-        return st;
-    }
-    if (e->count)
-        return e->total ? PF_OK : write_count(n, err);
-    if (!pf_record_field(rec, "seq"))
-        st = pf_record_set_i64(rec, "seq", (int64_t)number, err);
-    t = pf_record_put(rec, "ids", PF_I32, 1, &n, NULL);
-    if (!t)
+    *at = 0;
+    if (!pf_grow(&t->jobs, &t->jobs_cap, n, sizeof *t->jobs)
+        || !pf_grow(&t->texts, &t->texts_cap, 2 * n, sizeof *t->texts))
         return pf_fail_mem(err);
-    if (n)
-        memcpy((void *)t->data, ids, n * sizeof *ids);
-    if (!st && e->max != SIZE_MAX)
-        st = pf_record_set_i64(rec, "cut", (int64_t)cut, err);
-    if (!st && e->tokens)
-        st = pf_set_tokens(rec, e->tok, ids, n, err);
-    if (!st && e->offsets)
-        st = pf_set_offsets(rec, e->tok, ids, n, n_prefix, text, len, err);
-    return st;
+    memset(t->texts + cap, 0, (t->texts_cap - cap) * sizeof *t->texts);
+    for (count = 0; count < n && !bad; count += !bad) {
+        struct encode_job *job = &t->jobs[count];
+        struct pf_record *rec = &items[count]->rec;
+        struct pf_buf *text = &t->texts[2 * count];
+
+        items[count]->skip = true;
+        *job = (struct encode_job){ .rec = rec };
+        if (pf_record_is_mark(rec)) {
+            /* That of --end comes at the end of all. */
+            if (t->e.output != ENCODE_RECORDS
+                || (t->end && !pf_record_field(rec, "seq")))
+                job->rec = NULL;
+            continue;
+        }
+        job->number = t->number++;
+        bad = pf_record_seq(rec, "seq", &text[0], &why);
+        if (!bad)
+            bad = take(rec, "text", &text[0], &job->text, &job->len, &why);
+        if (!bad && !job->text)
+            bad = pf_fail(&why, PF_EFORMAT, "the record has no text");
+        if (!bad)
+            bad = take(rec, "text_pair", &text[1], &job->pair, &job->pair_len,
+                &why);
+        if (t->e.output != ENCODE_RECORDS)
+            job->rec = NULL;
+    }
+    st = encode_jobs(&t->e, t->jobs, count, failed, items, err);
+    if (st || !bad)
+        return st;
+    *at = count;
+    *err = why;
+    return bad;
 }
 
-/* --- Texts from NDJSON --- */
-
 static enum pf_status
-encode_record(void *ctx, struct cli_item *item, struct pf_err *err)
+check(void *ctx, struct cli_item *item, struct pf_err *err)
 {
-    struct tok_encode *e = ctx;
-    struct pf_record *rec = &item->rec;
-    struct pf_buf text = PF_BUF_INIT;
-    enum pf_status st;
+    struct tok_encode *t = ctx;
 
-    if (pf_record_is_mark(rec)) {
-        /* --end puts the mark of the input at the end of all. */
-        item->skip = e->end && !pf_record_field(rec, "seq");
-        return PF_OK;
-    }
-    if (pf_record_has(rec, "text_pair"))
-        return pf_fail(err, PF_EFORMAT, "text_pair: this tokenizer encodes "
-            "single texts");
-    st = pf_record_string(rec, "text", &text, err);
-    if (st == PF_END)
-        st = pf_fail(err, PF_EFORMAT, "the record has no text");
-    if (!st) {
-        cli_drop(rec, "text");
-        item->skip = e->count || e->raw;
-        st = encode(e, rec, text.data, text.len, err);
-    }
-    pf_buf_fini(&text);
-    return st;
-}
-
-/* --- Texts from bytes --- */
-
-/* Encodes a text and writes what comes of it, if that is not written yet. */
-static enum pf_status
-encode_text(void *ctx, const char *text, size_t len, struct pf_err *err)
-{
-    struct tok_encode *e = ctx;
-    enum pf_status st;
-
-    pf_record_clear(&e->rec);
-    st = encode(e, &e->rec, text, len, err);
-    return st || e->count || e->raw ? st : cli_emit(&e->rec, err);
+    (void)item;
+    (void)err;
+    return enough(t) || (cli_status() && !cli.keep_going) ? PF_END : PF_OK;
 }
 
 /* The last things, when all texts are through. */
 static enum pf_status
 finish(void *ctx, struct pf_err *err)
 {
-    struct tok_encode *e = ctx;
+    struct tok_encode *t = ctx;
     struct pf_record rec = PF_RECORD_INIT;
     enum pf_status st = PF_OK;
 
     if (cli_status() && !cli.keep_going)
         return PF_OK;
-    if (e->total)
-        st = write_count(e->sum, err);
-    if (!st && e->end) {
+    if (t->total)
+        st = encode_write_count(t->e.sum, err);
+    if (!st && t->end) {
         st = pf_record_set_string(&rec, "done", "input", 5, err);
         if (!st)
             st = cli_emit(&rec, err);
@@ -234,79 +261,94 @@ finish(void *ctx, struct pf_err *err)
     return st;
 }
 
-/* --special all|none|NAME,... */
+/* Which of the outputs, and what does not go together. */
 static void
-set_special(struct tok_encode *e)
+choose(struct tok_encode *t)
 {
-    const char *p = e->special, *comma;
-    struct pf_err err;
-    uint32_t id;
-    size_t len;
+    struct encode *e = &t->e;
+    bool fields = e->tokens || e->offsets || t->end;
 
-    if (!p || strcmp(p, "none") == 0)
-        return;
-    if (strcmp(p, "all") == 0) {
-        pf_encoder_special_all(e->enc);
-        return;
-    }
-    for (;; p = comma + 1) {
-        comma = strchr(p, ',');
-        len = comma ? (size_t)(comma - p) : strlen(p);
-        if (!pf_tokenizer_find_special(e->tok, p, len, &id))
-            cli_usage("--special: the model has no special token %.*s",
-                (int)len, p);
-        if (pf_encoder_special_add(e->enc, id, &err))
-            cli_die("%s", err.msg);
-        if (!comma)
-            return;
-    }
+    if (t->slurp + t->nul + t->records > 1)
+        cli_usage("only one of -s, -0, -r");
+    if (t->total && !t->count)
+        cli_usage("--total adds up what -c counts; give -c too");
+    if (e->eot && !e->raw)
+        cli_usage("--eot goes with --raw");
+    if (t->fits && e->max == SIZE_MAX)
+        cli_usage("--fits goes with -n");
+    if (e->chunk && e->max != SIZE_MAX)
+        cli_usage("only one of -n and --chunk");
+    if (t->count + (e->raw > 0) + t->color + t->fits
+            + (fields || e->chunk) > 1)
+        cli_usage("only one of -c, --raw, --color, --fits, and records (-t, "
+            "-o, --chunk, --end)");
+    if (e->raw)
+        cli_no_terminal();
+    e->output = t->total ? ENCODE_TOTAL : t->count ? ENCODE_COUNTS
+        : e->raw ? ENCODE_RAW : t->color ? ENCODE_COLOR
+        : t->fits ? ENCODE_FITS : ENCODE_RECORDS;
+}
+
+/* What can only be told when the vocabulary is known. */
+static void
+check_vocabulary(struct tok_encode *t)
+{
+    struct encode *e = &t->e;
+    const struct pf_slot *slots;
+    size_t size = pf_tokenizer_size(e->tok), frame;
+
+    frame = e->bare ? 0 : pf_tokenizer_frame(e->tok, false, &slots) - 1;
+    if (e->raw == 2 && size > 0x10000)
+        cli_usage("--raw u16: the vocabulary has %zu ids; use u32", size);
+    if (e->eot && !pf_tokenizer_find_special(e->tok, END_OF_TEXT,
+            strlen(END_OF_TEXT), &e->eot_id))
+        cli_usage("--eot: the vocabulary has no token " END_OF_TEXT);
+    if (e->chunk && e->chunk <= frame)
+        cli_usage("--chunk: %zu ids go around each piece, so it must have more "
+            "than %zu", frame, e->chunk);
+    if (e->chunk && e->overlap >= e->chunk - frame)
+        cli_usage("--chunk: a piece has %zu ids of the text, so fewer must "
+            "overlap", e->chunk - frame);
 }
 
 int
 main(int argc, char **argv)
 {
-    struct tok_encode e = { .max = SIZE_MAX };
+    struct tok_encode t = { .e.max = SIZE_MAX };
     struct cli_filter filter = {
-        .ctx = &e,
+        .ctx = &t,
         .main_input = "text",
-        .format = PF_NDJSON,
-        .one = encode_record,
+        .check = check,
+        .step = encode_records,
         .end = finish,
     };
-    struct pf_err err;
-    struct pf_buf dir;
+    struct cli_texts texts = {
+        .ctx = &t,
+        .batch = encode_texts,
+        .drop = drop,
+        .enough = enough,
+        .end = finish,
+    };
+    struct pf_tokenizer *tok;
     int status;
 
-    cli_options(argc, argv, &command, &e);
-    if (e.slurp + e.nul + e.records > 1)
-        cli_usage("only one of -s, -0, -r");
-    if (e.total && !e.count)
-        cli_usage("--total adds up what -c counts; give -c too");
-    if (e.eot && !e.raw)
-        cli_usage("--eot goes with --raw");
-    if (e.raw)
-        cli_no_terminal();
-    if (e.count + (e.raw > 0) + (e.tokens || e.offsets || e.end) > 1)
-        cli_usage("only one of -c, --raw, and records (-t, -o, --end)");
-    dir = cli_model_dir();
-    if (pf_tokenizer_open(&e.tok, dir.data, &err)
-        || pf_encoder_new(&e.enc, e.tok, &err))
-        cli_die("%s", err.msg);
-    pf_buf_fini(&dir);
-    set_special(&e);
-    if (e.raw == 2 && pf_tokenizer_size(e.tok) > 0x10000)
-        cli_usage("--raw u16: the vocabulary has %zu ids; use u32",
-            pf_tokenizer_size(e.tok));
-    if (e.eot && !pf_tokenizer_find_special(e.tok, END_OF_TEXT,
-            strlen(END_OF_TEXT), &e.eot_id))
-        cli_usage("--eot: the model has no token " END_OF_TEXT);
-    filter.text = e.count || e.raw;
-    status = e.records ? cli_run(&filter)
-        : cli_run_texts(&filter, e.slurp ? -1 : e.nul ? '\0' : '\n',
-            encode_text);
-    pf_encoder_free(e.enc);
-    pf_tokenizer_free(e.tok);
-    pf_buf_fini(&e.ids);
-    pf_record_fini(&e.rec);
+    cli_options(argc, argv, &command, &t);
+    choose(&t);
+    t.e.tok = tok = encoding_open(&t.encoding, true);
+    check_vocabulary(&t);
+    encode_start(&t.e, t.special);
+    filter.text = texts.text = t.e.output != ENCODE_RECORDS;
+    texts.delimiter = t.slurp ? -1 : t.nul ? '\0' : '\n';
+    if (encode_parts(&t.e))
+        texts.part = encode_part_of;
+    status = t.records ? cli_run(&filter) : cli_run_texts(&texts);
+    if (t.fits && !status)
+        status = t.e.misfit;
+    encode_fini(&t.e);
+    pf_tokenizer_free(tok);
+    for (size_t i = 0; i < t.texts_cap; i++)
+        pf_buf_fini(&t.texts[i]);
+    free(t.texts);
+    free(t.jobs);
     return status;
 }

@@ -2,8 +2,8 @@
 # of all commands; a command that is not described below fails the test.
 . "${PF_SOURCE:-$(dirname "$0")/../..}/tests/lib.sh"
 
-[ $# -gt 0 ] || set -- tok-encode tok-decode embed attend unembed sample \
-    generate tensor model-info
+[ $# -gt 0 ] || set -- tok-encode tok-decode tok-train embed attend unembed \
+    sample generate tensor model-info
 
 # --- Input for each: good.NAME.json and good.NAME.bin hold three records (two
 # of generate's would come out in any order: it writes them --whole).
@@ -23,7 +23,7 @@ for name in tok-decode embed generate tensor attend unembed sample; do
 done
 
 # describe NAME: how it is run on records ($run), what it writes ($writes:
-# records, text, or none where it reads no records)
+# records, text, none where it reads nothing, a vocabulary where it reads text)
 describe() {
     case $1 in
     tok-encode) run='tok-encode -r' writes=records ;;
@@ -32,6 +32,7 @@ describe() {
     sample) run=sample writes=records ;;
     generate) run='generate -n 2 --whole' writes=records ;;
     tensor) run='tensor -o json' writes=records ;;
+    tok-train) run=tok-train writes=vocabulary ;;
     model-info) run=model-info writes=none ;;
     *) run= writes= ;;
     esac
@@ -87,7 +88,7 @@ for name; do
     run "PIPEFORMER_THREADS=x $name" "$(cat ids)"
     said "$name: PIPEFORMER_THREADS=x: 2" 2 "$name: *PIPEFORMER_THREADS*"
     case $name in
-    tensor) ;; # no model
+    tensor | tok-train) ;; # no model
     *)
         run "PIPEFORMER_MODEL=/no/where $name" "$(cat ids)"
         case $name in
@@ -109,6 +110,25 @@ for name; do
         said "$name -q is silent" 1 ''
         run "$name --stats" ''
         said "$name --stats: 0" 0 "$name: *records*bytes*"
+        continue
+    fi
+
+    if [ $writes = vocabulary ]; then
+        # It reads text, and all of it before it writes anything.
+        run "$name >/dev/full"
+        said "$name on a full disk: 1" 1 "$name: <stdout>: *No space*"
+        run "$name /no/file"
+        said "$name: a missing file: 1, named" 1 \
+            "$name: /no/file: *No such file*"
+        check '  and nothing is written' '[ ! -s out ]'
+        run "$name ."
+        said "$name: a directory" 1 "$name: .: *directory*"
+        run "$name -q /no/file"
+        said "$name -q: silent, status 1" 1 ''
+        run "$name --stats -j --keep nothing --threads 2" 'x'
+        said "$name --stats" 0 "$name: 1 records, * tokens, 1 bytes in, *"
+        run "{ $name; echo \$? >&3; } 3>st | true"
+        said "$name: a closed output is silent" 0 ''
         continue
     fi
 

@@ -141,4 +141,115 @@ want '--keep-going' 'tok-decode --keep-going' "$once
 {\"seq\":9,\"ids\":[-1]}
 $fox" 1 'Once upon a time
 The fox' 'tok-decode: <stdin>:2: *'
+
+# --- Encodings by name, and from files.
+while read -r name ids; do
+    want "-e $name" "tok-decode -e $name" "{\"ids\":$ids}" 0 'Hello 2024  world'
+    want "-m $name" "tok-decode -m $name" "{\"ids\":$ids}" 0 'Hello 2024  world'
+done <<END
+gpt2 [15496,48609,220,995]
+r50k_base [15496,48609,220,995]
+p50k_base [15496,48609,220,995]
+p50k_edit [15496,48609,220,995]
+cl100k_base [9906,220,2366,19,220,1917]
+o200k_base [13225,220,1323,19,220,2375]
+o200k_harmony [13225,220,1323,19,220,2375]
+END
+want '-e list' 'tok-decode -e list | head -n 1' '' 0 'gpt2	50257	<|endoftext|>'
+want '-e and -m' 'tok-decode -e gpt2 -m gpt2' '' 2 - '*only one of -e and -m*'
+want '-e of a name that is none' 'tok-decode -e gpt3' '' 2 - '*gpt3*-e list*'
+want '-e of a path that is none' 'tok-decode -e ./gpt3' '' 1 '' '*./gpt3*'
+printf 'YQ== 0\nYg== 1\nYWI= 2\n' >ab.tiktoken
+echo '{"<|x|>": 7}' >special.json
+ab="tok-decode -e ab.tiktoken --pattern gpt2 --special-tokens special.json"
+want '-e FILE.tiktoken' "$ab" '{"ids":[2,7,1,0]}' 0 'ab<|x|>ba'
+want '  --skip-special' "$ab --skip-special" '{"ids":[2,7,1,0]}' 0 abba
+want '  an id in a hole' "$ab" '{"ids":[2,5]}' 1 '' 'tok-decode: <stdin>:1: *5*'
+want 'ids in holes, and behind the last' 'for id in 100256 100261 100277; do
+    echo "{\"ids\":[$id]}" | tok-decode -e cl100k_base; done' '' 1 '' \
+    '*100256*100261*100277*'
+want 'two names of an id: the first' 'tok-decode -e o200k_harmony' \
+    '{"ids":[200018,200000,201087]}' 0 \
+    '<|endofprompt|><|reserved_200000|><|reserved_201087|>'
+for name in p50k_base cl100k_base o200k_base; do
+    want "$name: --skip-special" "tok-encode -e $name --special all \
+        | tok-decode -e $name --skip-special" '<|endoftext|>a<|endoftext|> b' \
+        0 'a b'
+done
+want '-t: the tokens of GPT-2' 'tok-encode -e gpt2 | tok-decode -e gpt2 -t' \
+    'I am going to do some' 0 '40	I
+716	 am
+1016	 going
+284	 to
+466	 do
+617	 some'
+# More ids than are worked on at once, of all kinds of bytes.
+python3 -c '
+import random
+random.seed(8)
+open("bytes", "wb").write(random.randbytes(50000))
+open("chars", "wb").write("".join(chr(random.choice((
+    random.randint(0, 0x7f), random.randint(0x80, 0xd7ff),
+    random.randint(0x10000, 0x10ffff)))) for _ in range(30000)).encode())'
+for name in gpt2 p50k_edit cl100k_base o200k_harmony; do
+    for text in bytes chars; do
+        for out in '' '--raw u32'; do
+            tok-encode -e $name -s $out $text \
+                | tok-decode -e $name -s $out >got
+            same "$name $out: $text come back" got $text
+        done
+    done
+done
+
+# --- NUL, nothing, or a newline behind a text; files; nothing at all.
+printf '\100\0\0\0' >a.raw
+printf '\101\0\0\0' >b.raw
+want '--raw: a file is a text' 'tok-decode -e gpt2 --raw u32 a.raw b.raw' '' \
+    0 'a
+b'
+want '--raw -s' 'tok-decode -e gpt2 --raw u32 -s a.raw b.raw; echo .' '' 0 ab.
+want '--raw -0' 'tok-decode -e gpt2 --raw u32 -0 a.raw - b.raw <a.raw \
+    | tr "\\0" "|"' '' 0 'a|a|b|'
+want '--raw -t' 'tok-decode -e gpt2 --raw u32 -t a.raw b.raw' '' 0 '64	a
+65	b'
+want '--raw: no such file' 'tok-decode -e gpt2 --raw u32 -s a.raw no b.raw' \
+    '' 1 a 'tok-decode: no: *'
+want '  --keep-going' \
+    'tok-decode -e gpt2 --raw u32 -s --keep-going a.raw no b.raw' '' 1 ab \
+    'tok-decode: no: *'
+want '--raw u16: the last id cut off, those before it are written' \
+    'printf "\100\0\101\0\102" | tok-decode -e gpt2 --raw u16 -s' '' 1 ab \
+    'tok-decode: <stdin>: *inside an id*'
+want '--raw u32: a large id' \
+    'printf "\377\377\377\377" | tok-decode -e gpt2 --raw u32' '' 1 - \
+    'tok-decode: <stdin>: *4294967295*'
+for how in '' -s -0 -r -t '--raw u16 -s' '--raw u32 -t'; do
+    want "nothing in, nothing out: $how" "tok-decode -e gpt2 $how" '' 0 ''
+done
+want 'empty texts' 'tok-decode -e gpt2 -0 | tr "\\0" "|"' '{"ids":[]}
+{"ids":[64]}
+{"ids":[]}' 0 '|a||'
+check 'a full disk' '! tok-encode -e gpt2 -s bytes \
+    | tok-decode -e gpt2 -s >/dev/full'
+check 'ids a byte at a time' "tok-encode -s --raw u16 -e gpt2 chars \
+    | head -c 3000 | python3 '$PY' drip 1 | tok-decode -s --raw u16 -e gpt2 >g1
+    tok-encode -s --raw u16 -e gpt2 chars | head -c 3000 \
+    | tok-decode -s --raw u16 -e gpt2 >g2; cmp g1 g2"
+
+# --- BERT.
+bert='tok-decode -e bert-base-uncased'
+hello='{"ids":[101,7592,1010,2088,999,14477,20961,102]}'
+want 'BERT: words, and what is glued on' "$bert --skip-special" "$hello" 0 \
+    'hello, world! unaffa'
+want 'BERT: with its special tokens' "$bert" "$hello" 0 \
+    '[CLS] hello, world! unaffa [SEP]'
+want 'BERT: -t' "$bert -t | tail -n 3" "$hello" 0 '14477	una
+20961	##ffa
+102	[SEP]'
+json 'BERT: -r' "$bert -r --skip-special" "$hello" \
+    '.[0].text == "hello, world! unaffa"'
+want 'BERT: a text in several records' "$bert --skip-special" \
+    '{"seq":1,"ids":[101,14477],"more":true}
+{"seq":1,"pos":2,"ids":[20961,1010],"more":true}
+{"seq":1,"pos":4,"ids":[2088,102],"done":"length"}' 0 'unaffa, world'
 finish

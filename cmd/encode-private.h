@@ -1,0 +1,55 @@
+#ifndef ENCODE_PRIVATE_H
+#define ENCODE_PRIVATE_H
+
+#include "encode.h"
+
+/* One of those that encode: its own scratch, and its share of the texts. */
+struct encode_worker {
+    struct pf_encoder *enc;
+    struct pf_buf out, ids, segments, spans;
+    struct pf_record rec;
+    uint64_t sum;
+    bool misfit;
+
+    /* Its share, jobs or a block of texts, and where it failed. */
+    struct encode_job *jobs;
+    size_t n, done;
+    const char *block, *end;
+    int delimiter;
+    uint64_t number;
+    size_t first; /* of the whole batch */
+    const struct encode *e;
+    const char *text; /* or a part of a long one */
+    size_t len, base;
+    enum pf_status st;
+    struct pf_err err;
+};
+
+/* Ids of a text, and where they lie in it. */
+struct encode_body {
+    const uint32_t *ids;
+    const size_t *spans; /* with --offsets */
+    size_t n;
+};
+
+/* Encodes one text, or two, and adds the output to w->out. */
+enum pf_status encode_one(struct encode_worker *w,
+    const struct encode_job *job, struct pf_err *err);
+
+/* The output of a text whose ids are known. */
+enum pf_status encode_finish(struct encode_worker *w,
+    const struct encode_job *job, struct encode_body *a,
+    struct encode_body *b, struct pf_err *err);
+
+/* The slots that a text, or two, get, and how many of them are ids. */
+size_t encode_slots(const struct encode *e, bool pair,
+    const struct pf_slot **slots, size_t *ids);
+
+/* Little-endian ids. */
+void encode_add_raw(struct pf_buf *out, const struct encode *e,
+    const uint32_t *ids, size_t n);
+
+/* The place of an id in its text. */
+void encode_add_span(struct encode_worker *w, size_t from, size_t to);
+
+#endif

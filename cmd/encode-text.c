@@ -1,0 +1,428 @@
+/* One text becomes ids, and ids become what was asked for. */
+#include "encode-private.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <pipeformer/json.h>
+#include <pipeformer/tokens.h>
+#include <pipeformer/utf8.h>
+
+/* What a text has become, and where its ids lie in it. */
+struct encoded {
+    const uint32_t *ids;
+    const int32_t *segments; /* NULL: all 0 */
+    const size_t *spans;     /* with --offsets */
+    size_t n, cut;
+};
+
+/* --- What is written --- */
+
+void
+encode_add_raw(struct pf_buf *out, const struct encode *e, const uint32_t *ids,
+    size_t n)
+{
+    unsigned char *p = n <= SIZE_MAX / 8
+        ? (unsigned char *)pf_buf_room(out, n * e->raw) : NULL;
+
+    if (!p) {
+        out->failed = true;
+        return;
+    }
+    for (size_t i = 0; i < n; i++)
+        for (size_t k = 0; k < e->raw; k++)
+            *p++ = (unsigned char)(ids[i] >> 8 * k);
+    out->len += n * e->raw;
+}
+
+/* What a terminal would act on, or turn around what follows. */
+static bool
+is_control(uint32_t c)
+{
+    return (c < ' ' && c != '\t') || (c >= 0x7f && c < 0xa0) || c == 0x200e
+        || c == 0x200f || (c >= 0x202a && c <= 0x202e)
+        || (c >= 0x2066 && c <= 0x2069);
+}
+
+/* Shades that black letters can be read on, one after the other. */
+static void
+add_color(struct pf_buf *out, const struct encode *e, const struct encoded *t)
+{
+    static const unsigned char shades[] = { 153, 223, 157, 219, 230, 189 };
+    struct pf_buf text = PF_BUF_INIT;
+    const char *token;
+    unsigned shade;
+    uint32_t c;
+    size_t len;
+
+    for (size_t i = 0; i < t->n; i++) {
+        shade = shades[i % sizeof shades];
+        token = pf_tokenizer_token(e->tok, t->ids[i], &len);
+        pf_buf_clear(&text);
+        pf_token_text(&text, token, len);
+        pf_buf_printf(out, "\033[38;5;16;48;5;%um", shade);
+        for (size_t k = 0; k < text.len; k += len) {
+            c = pf_utf8_decode(text.data + k, &len);
+            if (c == '\n') /* the rest of the line keeps its color */
+                pf_buf_printf(out, "\033[0m\n\033[38;5;16;48;5;%um", shade);
+            else if (is_control(c))
+                pf_buf_printf(out, c < 0x80 ? "<0x%02X>" : "<U+%04X>", c);
+            else
+                pf_buf_add(out, text.data + k, len);
+        }
+        pf_buf_adds(out, "\033[0m");
+        if (text.failed)
+            out->failed = true;
+    }
+    pf_buf_addc(out, '\n');
+    pf_buf_fini(&text);
+}
+
+/* A record of nothing but seq, cut and ids. */
+static void
+add_line(struct pf_buf *out, const struct encode *e, uint64_t number,
+    const struct encoded *t)
+{
+    char digits[24];
+
+    pf_buf_adds(out, "{\"seq\":");
+    pf_buf_add(out, digits, pf_i64_print(digits, (int64_t)number));
+    if (e->max != SIZE_MAX) {
+        pf_buf_adds(out, ",\"cut\":");
+        pf_buf_add(out, digits, pf_i64_print(digits, (int64_t)t->cut));
+    }
+    pf_buf_adds(out, ",\"ids\":[");
+    pf_json_add_ids(out, t->ids, t->n);
+    pf_buf_add(out, "]}\n", 3);
+}
+
+static enum pf_status
+set_ids(struct pf_record *rec, const char *name, const void *ids, size_t n,
+    struct pf_err *err)
+{
+    struct pf_tensor *t = pf_record_put(rec, name, PF_I32, 1, &n, NULL);
+
+    if (!t)
+        return pf_fail_mem(err);
+    if (n)
+        memcpy((void *)t->data, ids, n * sizeof(uint32_t));
+    return PF_OK;
+}
+
+/* The fields of a text, and the record as a line. */
+static enum pf_status
+add_record(struct encode_worker *w, struct pf_record *rec,
+    const struct encoded *t, struct pf_err *err)
+{
+    const struct encode *e = w->e;
+    enum pf_status st = set_ids(rec, "ids", t->ids, t->n, err);
+
+    if (!st && t->segments)
+        st = set_ids(rec, "segments", t->segments, t->n, err);
+    if (!st && e->max != SIZE_MAX)
+        st = pf_record_set_i64(rec, "cut", (int64_t)t->cut, err);
+    if (!st && e->tokens)
+        st = pf_set_tokens(rec, e->tok, t->ids, t->n, err);
+    if (!st && e->offsets)
+        st = pf_set_offsets(rec, t->spans, t->n, err);
+    return st ? st : pf_record_print(&w->out, rec, err);
+}
+
+/* --- One text --- */
+
+/* Ids that may be cut away from the longer of two, then from both. */
+static void
+shorten(size_t *a, size_t *b, size_t room)
+{
+    size_t *less = *a <= *b ? a : b, *more = *a <= *b ? b : a;
+
+    if (*a + *b <= room)
+        return;
+    *more = *less > room || room - *less < *less ? *less : room - *less;
+    if (*less + *more > room) {
+        *less = room / 2;
+        *more = room - room / 2;
+    }
+}
+
+void
+encode_add_span(struct encode_worker *w, size_t from, size_t to)
+{
+    pf_buf_add(&w->spans, &from, sizeof from);
+    pf_buf_add(&w->spans, &to, sizeof to);
+}
+
+/* What stands around the texts, and them. */
+static enum pf_status
+frame(struct encode_worker *w, const struct pf_slot *slots, size_t n,
+    const struct encode_body *a, const struct encode_body *b, struct encoded *t,
+    struct pf_err *err)
+{
+    const struct encode_body *body;
+
+    pf_buf_clear(&w->ids);
+    pf_buf_clear(&w->segments);
+    pf_buf_clear(&w->spans);
+    t->n = 0;
+    for (size_t i = 0; i < n; i++) {
+        const uint32_t *ids = &slots[i].id;
+        size_t count = 1;
+
+        body = slots[i].id == PF_SLOT_TEXT ? a
+            : slots[i].id == PF_SLOT_PAIR ? b : NULL;
+        if (body) {
+            ids = body->ids;
+            count = body->n;
+        }
+        if (count)
+            pf_buf_add(&w->ids, ids, count * sizeof *ids);
+        for (size_t k = 0; k < count; k++)
+            pf_buf_add(&w->segments, &slots[i].segment, sizeof(int32_t));
+        if (w->e->offsets && body && count)
+            pf_buf_add(&w->spans, body->spans, 2 * count * sizeof(size_t));
+        else if (w->e->offsets && !body)
+            encode_add_span(w, 0, 0);
+        t->n += count;
+    }
+    if (w->ids.failed || w->segments.failed || w->spans.failed)
+        return pf_fail_mem(err);
+    t->ids = (const uint32_t *)(const void *)w->ids.data;
+    t->segments = b ? (const int32_t *)(const void *)w->segments.data : NULL;
+    t->spans = (const size_t *)(const void *)w->spans.data;
+    return PF_OK;
+}
+
+/* The slots that a text of this kind gets, and how many of them are ids. */
+size_t
+encode_slots(const struct encode *e, bool pair, const struct pf_slot **slots,
+    size_t *ids)
+{
+    static const struct pf_slot bare[] = { { PF_SLOT_TEXT, 0 },
+        { PF_SLOT_PAIR, 1 } };
+    size_t n = 1 + (size_t)pair;
+
+    *slots = bare;
+    if (!e->bare)
+        n = pf_tokenizer_frame(e->tok, pair, slots);
+    *ids = n - 1 - (size_t)pair;
+    return n;
+}
+
+/* The last place at or before `at`, after `limit`, that is not within a
+ * character; `at` if there is none. */
+static size_t
+border(const struct encode *e, const uint32_t *ids, size_t at, size_t limit)
+{
+    for (size_t i = at; i > limit; i--)
+        if (!pf_tokenizer_continues(e->tok, ids[i]))
+            return i;
+    return at;
+}
+
+/* The first such place from `at` on, before `end`; else that. */
+static size_t
+next_border(const struct encode *e, const uint32_t *ids, size_t at,
+    size_t end)
+{
+    while (at < end && pf_tokenizer_continues(e->tok, ids[at]))
+        at++;
+    return at;
+}
+
+/* Where a piece that begins at `from` ends: at a border behind `end`, if any
+ * is near enough. */
+static size_t
+last_border(const struct encode *e, const struct encode_body *text, size_t from,
+    size_t room, size_t end)
+{
+    return text->n - from > room ? border(e, text->ids, from + room,
+        end > from ? end : from) : text->n;
+}
+
+/* What stands for the text in the seq of its pieces. */
+static enum pf_status
+name_of(const struct pf_record *rec, struct pf_buf *name, struct pf_err *err)
+{
+    const struct pf_field *f = pf_record_field(rec, "seq");
+
+    if (f->text[0] == '"')
+        return pf_json_text_string(f->text, f->len, name, err);
+    pf_buf_add(name, f->text, f->len);
+    return pf_buf_check(name, err);
+}
+
+/*
+ * The pieces of a text, each a record with a seq of its own; a piece begins
+ * `overlap` ids or a few more before the end of the last one.
+ */
+static enum pf_status
+add_chunks(struct encode_worker *w, struct pf_record *rec,
+    const struct encode_body *text, struct pf_err *err)
+{
+    const struct encode *e = w->e;
+    const struct pf_slot *slots;
+    struct pf_buf name = PF_BUF_INIT;
+    size_t n_frame, n_slots = encode_slots(e, false, &slots, &n_frame);
+    size_t room = e->chunk - n_frame, from = 0, to = 0, end = 0, base;
+    struct encoded t = { .cut = 0 };
+    struct encode_body piece;
+    enum pf_status st = name_of(rec, &name, err);
+
+    base = name.len;
+    for (size_t i = 0; !st; i++) {
+        to = last_border(e, text, from, room, end);
+        /* Where what overlaps leaves no room for a character, less does. */
+        while (from < end && to < text->n
+            && pf_tokenizer_continues(e->tok, text->ids[to])) {
+            from = next_border(e, text->ids, from + 1, end);
+            to = last_border(e, text, from, room, end);
+        }
+        piece = (struct encode_body){ text->ids + from, e->offsets
+            ? text->spans + 2 * from : NULL, to - from };
+        name.len = base;
+        pf_buf_printf(&name, ".%zu", i);
+        if ((st = pf_buf_check(&name, err))
+            || (st = pf_record_set_string(rec, "seq", name.data, name.len,
+                    err))
+            || (st = pf_record_set_i64(rec, "overlap", (int64_t)(end - from),
+                    err))
+            || (st = frame(w, slots, n_slots, &piece, NULL, &t, err))
+            || (st = add_record(w, rec, &t, err)))
+            break;
+        w->sum += t.n;
+        end = to;
+        if (end == text->n)
+            break;
+        from = border(e, text->ids, end - (e->overlap < end ? e->overlap
+            : end), end > room ? end - room : 0);
+        from = next_border(e, text->ids, from, end);
+    }
+    pf_buf_fini(&name);
+    return st;
+}
+
+/* The output of one text that has been encoded. */
+static enum pf_status
+add_output(struct encode_worker *w, struct pf_record *rec, uint64_t number,
+    const struct encoded *t, struct pf_err *err)
+{
+    const struct encode *e = w->e;
+    enum pf_status st = PF_OK;
+    char digits[24];
+
+    w->sum += t->n;
+    switch (e->output) {
+    case ENCODE_FITS:
+    case ENCODE_TOTAL:
+        break;
+    case ENCODE_COUNTS:
+        pf_buf_add(&w->out, digits, pf_i64_print(digits, (int64_t)t->n));
+        pf_buf_addc(&w->out, '\n');
+        break;
+    case ENCODE_RAW:
+        encode_add_raw(&w->out, e, t->ids, t->n);
+        if (e->eot)
+            encode_add_raw(&w->out, e, &e->eot_id, 1);
+        break;
+    case ENCODE_COLOR:
+        add_color(&w->out, e, t);
+        break;
+    case ENCODE_RECORDS:
+        if (rec)
+            st = add_record(w, rec, t, err);
+        else
+            add_line(&w->out, e, number, t);
+    }
+    return st ? st : pf_buf_check(&w->out, err);
+}
+
+/* A text whose ids are known becomes output. */
+enum pf_status
+encode_finish(struct encode_worker *w, const struct encode_job *job, struct encode_body *a,
+    struct encode_body *b, struct pf_err *err)
+{
+    const struct encode *e = w->e;
+    struct pf_record *rec = job->rec;
+    const struct pf_slot *slots;
+    struct encoded t = { 0 };
+    size_t n_frame, n_slots = encode_slots(e, b != NULL, &slots, &n_frame), all;
+    enum pf_status st = PF_OK;
+
+    all = a->n + (b ? b->n : 0) + n_frame;
+    w->misfit |= all > e->max;
+    if (all > e->max && e->output != ENCODE_FITS) {
+        size_t none = 0, *other = b ? &b->n : &none;
+        size_t room = e->max > n_frame ? e->max - n_frame : 0;
+
+        if (b)
+            shorten(&a->n, other, room);
+        else
+            a->n = room;
+        t.cut = all - n_frame - a->n - *other;
+    }
+    if (e->output == ENCODE_RECORDS && !rec && (e->tokens || e->offsets
+            || e->chunk)) {
+        rec = &w->rec;
+        pf_record_clear(rec);
+    }
+    if (rec && !pf_record_field(rec, "seq"))
+        st = pf_record_set_i64(rec, "seq", (int64_t)job->number, err);
+    if (st)
+        return st;
+    if (e->chunk)
+        return add_chunks(w, rec, a, err);
+    if (n_slots == 1) {
+        t.ids = a->ids;
+        t.spans = a->spans;
+        t.n = a->n;
+    } else {
+        st = frame(w, slots, n_slots, a, b, &t, err);
+        if (st)
+            return st;
+    }
+    if (t.n > e->max) {
+        t.cut += t.n - e->max; /* not even what is around has room */
+        t.n = e->max;
+    }
+    return add_output(w, rec, job->number, &t, err);
+}
+
+enum pf_status
+encode_one(struct encode_worker *w, const struct encode_job *job,
+    struct pf_err *err)
+{
+    struct encode_body a = { 0 }, b = { 0 };
+    struct pf_buf first = PF_BUF_INIT, spans = PF_BUF_INIT;
+    const struct pf_slot *slots;
+    enum pf_status st;
+
+    if (!job->text)
+        return job->rec ? pf_record_print(&w->out, job->rec, err) : PF_OK;
+    if (!job->pair) {
+        st = pf_encode(w->enc, job->text, job->len, &a.ids, &a.n, err);
+        a.spans = pf_encoder_spans(w->enc);
+        return st ? st : encode_finish(w, job, &a, NULL, err);
+    }
+    if (w->e->chunk || pf_tokenizer_frame(w->e->tok, true, &slots) == 0)
+        return pf_fail(err, PF_EFORMAT, "text_pair: %s single texts",
+            w->e->chunk ? "--chunk cuts" : "this tokenizer encodes");
+    st = pf_encode(w->enc, job->text, job->len, &a.ids, &a.n, err);
+    if (!st) {
+        pf_buf_add(&first, a.ids, a.n * sizeof *a.ids);
+        if (w->e->offsets)
+            pf_buf_add(&spans, pf_encoder_spans(w->enc),
+                2 * a.n * sizeof *a.spans);
+        st = first.failed || spans.failed ? pf_fail_mem(err) : PF_OK;
+        a.ids = (const uint32_t *)(const void *)first.data;
+        a.spans = (const size_t *)(const void *)spans.data;
+    }
+    if (!st)
+        st = pf_encode(w->enc, job->pair, job->pair_len, &b.ids, &b.n, err);
+    b.spans = pf_encoder_spans(w->enc);
+    if (!st)
+        st = encode_finish(w, job, &a, &b, err);
+    pf_buf_fini(&first);
+    pf_buf_fini(&spans);
+    return st;
+}
