@@ -14,6 +14,7 @@
 enum {
     SHARE = 1 << 14, /* bytes of text below which no other worker is woken */
     LONG = 1 << 17,  /* of one text, from which on it is shared */
+    TURN = 1 << 15,  /* of texts that a worker is given at once */
 };
 
 static void
@@ -303,26 +304,18 @@ count_bytes(const char *p, size_t n, char c)
     return count;
 }
 
-enum pf_status
-encode_block(struct encode *e, const char *block, size_t len, int delimiter,
-    uint64_t number, cli_failure *failed, void *where, size_t *n,
+/* Texts that are worked on together, `first` of the batch. */
+static enum pf_status
+some_texts(struct encode *e, const char *block, size_t len, int delimiter,
+    uint64_t number, size_t first, size_t *n, struct told *told,
     struct pf_err *err)
 {
     const char *end = block + len, *to;
     size_t workers = len / SHARE + 1 < e->n_workers ? len / SHARE + 1
-        : e->n_workers, text = len;
-    struct told told = { failed, where, false };
-    struct encode_job job = { .text = block, .number = number };
+        : e->n_workers;
     enum pf_status st = PF_OK;
     struct encode_worker *w;
 
-    if (delimiter >= 0 && (to = memchr(block, delimiter, len)))
-        text = (size_t)(to - block);
-    if (text + 1 >= len) { /* one text */
-        *n = 1;
-        job.len = text;
-        return encode_jobs(e, &job, 1, failed, where, err);
-    }
     *n = 0;
     for (size_t k = 0; k < workers; k++) {
         w = &e->workers[k];
@@ -333,16 +326,46 @@ encode_block(struct encode *e, const char *block, size_t len, int delimiter,
         w->end = to ? to + 1 : end;
         w->delimiter = delimiter;
         w->number = number + *n;
-        w->jobs = NULL;
-        w->first = *n;
+        w->first = first + *n;
         w->done = 0;
         *n += count_bytes(block, (size_t)(w->end - block), (char)delimiter);
         block = w->end;
     }
     *n += end[-1] != (char)delimiter;
     pf_pool_run(e->pool, work, e, workers);
-    for (size_t k = 0; k < workers && !st && !told.stop; k++)
-        st = write_share(e, &e->workers[k], e->workers[k].first, &told, err);
+    for (size_t k = 0; k < workers && !st && !told->stop; k++)
+        st = write_share(e, &e->workers[k], e->workers[k].first, told, err);
+    return st;
+}
+
+enum pf_status
+encode_block(struct encode *e, const char *block, size_t len, int delimiter,
+    uint64_t number, cli_failure *failed, void *where, size_t *n,
+    struct pf_err *err)
+{
+    const char *end = block + len, *to;
+    struct told told = { failed, where, false };
+    struct encode_job job = { .text = block, .number = number };
+    enum pf_status st = PF_OK;
+    size_t text = len, count;
+
+    if (delimiter >= 0 && (to = memchr(block, delimiter, len)))
+        text = (size_t)(to - block);
+    if (text + 1 >= len) { /* one text */
+        *n = 1;
+        job.len = text;
+        return encode_jobs(e, &job, 1, failed, where, err);
+    }
+    /* Not too much at a time, so that what is written stays in the cache. */
+    for (*n = 0; block < end && !st && !told.stop; block = to) {
+        to = (size_t)(end - block) > e->n_workers * TURN
+            ? memchr(block + e->n_workers * TURN, delimiter,
+                (size_t)(end - block) - e->n_workers * TURN) : NULL;
+        to = to ? to + 1 : end;
+        st = some_texts(e, block, (size_t)(to - block), delimiter,
+            number + *n, *n, &count, &told, err);
+        *n += count;
+    }
     return st;
 }
 
