@@ -165,6 +165,8 @@ run_file(struct loop *l, const char *file)
     enum pf_status st;
     struct pf_err err;
     uint64_t number = 0;
+    const char *line;
+    size_t len;
     bool lost;
 
     if (cli_is_fifo(file)) {
@@ -188,6 +190,13 @@ run_file(struct loop *l, const char *file)
         }
         if (l->stop)
             break;
+        if (l->f->line && l->n == 0 && pf_reader_line(&r, &line, &len)
+            && l->f->line(l->f->ctx, line, len)) {
+            pf_reader_take(&r);
+            number++;
+            cli_stats.records++;
+            continue;
+        }
         item = &l->items[l->n];
         item->skip = false;
         item->bytes = 0;

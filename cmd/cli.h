@@ -19,7 +19,8 @@
 struct cli_option {
     const char *name;
     int key;
-    const char *arg; /* what --help calls the argument; NULL: none */
+    const char *arg; /* what --help calls the argument; NULL: none; "[=X]":
+                        it may be left out */
     const char *help;
 };
 
@@ -142,6 +143,13 @@ struct cli_filter {
     enum pf_status (*one)(void *ctx, struct cli_item *item,
         struct pf_err *err);
 
+    /*
+     * Takes a record as the line that it is, where that is simple and the
+     * filter writes no records; false: it must be looked at as a record.  May
+     * be NULL.
+     */
+    bool (*line)(void *ctx, const char *line, size_t len);
+
     /* After the last record.  May be NULL. */
     enum pf_status (*end)(void *ctx, struct pf_err *err);
 };
@@ -211,6 +219,9 @@ enum pf_status cli_emit(const struct pf_record *rec, struct pf_err *err);
 /* The model that -m names, or the end of the command. */
 struct pf_model;
 struct pf_model *cli_model(void);
+
+/* The same for a command that can go on without. */
+enum pf_status cli_open_model(struct pf_model **model, struct pf_err *err);
 
 /* What runs it: kernels, threads; or the end of the command. */
 struct pf_runner;

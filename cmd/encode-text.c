@@ -339,8 +339,8 @@ add_output(struct encode_worker *w, struct pf_record *rec, uint64_t number,
 
 /* A text whose ids are known becomes output. */
 enum pf_status
-encode_finish(struct encode_worker *w, const struct encode_job *job, struct encode_body *a,
-    struct encode_body *b, struct pf_err *err)
+encode_finish(struct encode_worker *w, const struct encode_job *job,
+    struct encode_body *a, struct encode_body *b, struct pf_err *err)
 {
     const struct encode *e = w->e;
     struct pf_record *rec = job->rec;

@@ -204,7 +204,8 @@ work_part(void *ctx, size_t i)
         const size_t *spans = pf_encoder_spans(w->enc);
 
         for (size_t k = 0; k < n; k++)
-            encode_add_span(w, spans[2 * k] + w->base, spans[2 * k + 1] + w->base);
+            encode_add_span(w, spans[2 * k] + w->base,
+                spans[2 * k + 1] + w->base);
     }
     w->st = w->ids.failed || w->spans.failed ? pf_fail_mem(&w->err) : PF_OK;
 }
@@ -347,7 +348,7 @@ encode_block(struct encode *e, const char *block, size_t len, int delimiter,
     struct told told = { failed, where, false };
     struct encode_job job = { .text = block, .number = number };
     enum pf_status st = PF_OK;
-    size_t text = len, count;
+    size_t text = len, turn, count;
 
     if (delimiter >= 0 && (to = memchr(block, delimiter, len)))
         text = (size_t)(to - block);
@@ -356,11 +357,12 @@ encode_block(struct encode *e, const char *block, size_t len, int delimiter,
         job.len = text;
         return encode_jobs(e, &job, 1, failed, where, err);
     }
-    /* Not too much at a time, so that what is written stays in the cache. */
+    /* One worker: not too much at a time, so that the output stays in its
+     * cache; several: enough to be worth waking them. */
+    turn = e->n_workers == 1 ? TURN : e->n_workers * 4 * TURN;
     for (*n = 0; block < end && !st && !told.stop; block = to) {
-        to = (size_t)(end - block) > e->n_workers * TURN
-            ? memchr(block + e->n_workers * TURN, delimiter,
-                (size_t)(end - block) - e->n_workers * TURN) : NULL;
+        to = (size_t)(end - block) > turn ? memchr(block + turn, delimiter,
+            (size_t)(end - block) - turn) : NULL;
         to = to ? to + 1 : end;
         st = some_texts(e, block, (size_t)(to - block), delimiter,
             number + *n, *n, &count, &told, err);
@@ -399,8 +401,9 @@ encode_part(void *ctx, const char *text, size_t len, bool last, size_t *used,
     const struct pf_slot *slots;
     const uint32_t *some = NULL;
     enum pf_status st;
-    size_t n = 0, n_frame, n_slots = encode_slots(e, false, &slots, &n_frame), i;
+    size_t n = 0, n_frame, n_slots, i;
 
+    n_slots = encode_slots(e, false, &slots, &n_frame);
     *used = last ? len : pf_encoder_border(w->enc, text, len);
     if (*used || last) {
         st = encode_long(e, text, *used, &ids, &spans, err);

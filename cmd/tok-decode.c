@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include <pipeformer/json.h>
 #include <pipeformer/texts.h>
 #include <pipeformer/tokenizer.h>
 #include <pipeformer/tokens.h>
@@ -16,7 +17,7 @@ struct tok_decode {
     bool slurp, nul, records, list, skip_special;
     size_t raw;
     struct pf_texts *texts;
-    struct pf_buf key, bytes; /* of the record at hand */
+    struct pf_buf key, bytes, ids; /* of the record at hand */
 };
 
 enum { SKIP = CLI_LONG, RAW };
@@ -163,6 +164,52 @@ decode_record(void *ctx, struct cli_item *item, struct pf_err *err)
     return st;
 }
 
+/*
+ * The line that tok-encode writes, {"seq":7,"ids":[1,2]}: most lines are, and
+ * need not become records.
+ */
+static bool
+decode_line(void *ctx, const char *line, size_t len)
+{
+    static const char seq[] = "{\"seq\":", ids[] = ",\"ids\":[";
+    struct tok_decode *d = ctx;
+    struct pf_json j = pf_json_at(line, len);
+    const char *digits = line + sizeof seq - 1, *end = line + len;
+    bool begun = false;
+    struct pf_err err;
+    size_t n;
+
+    if (len < sizeof seq || memcmp(line, seq, sizeof seq - 1) != 0)
+        return false;
+    for (j.p = digits; j.p < end && *j.p >= '0' && *j.p <= '9'; j.p++)
+        ;
+    n = (size_t)(j.p - digits);
+    if (n == 0 || n > 18 || (n > 1 && *digits == '0')
+        || end - j.p < (ptrdiff_t)sizeof ids
+        || memcmp(j.p, ids, sizeof ids - 1) != 0)
+        return false;
+    pf_buf_clear(&d->key);
+    pf_buf_addc(&d->key, 'i');
+    pf_buf_add(&d->key, digits, n);
+    pf_buf_clear(&d->bytes);
+    pf_buf_clear(&d->ids);
+    j.p += sizeof ids - 1;
+    if (!pf_json_take_list(&j, &d->ids) || end - j.p != 1 || *j.p != '}'
+        || pf_buf_check(&d->key, NULL)
+        || pf_tokenizer_decode(d->tok, (const uint32_t *)(void *)d->ids.data,
+            d->ids.len / sizeof(uint32_t), d->skip_special, &begun, &d->bytes,
+            NULL))
+        return false;
+    cli_stats.tokens += d->ids.len / sizeof(uint32_t);
+    if (pf_texts_add(d->texts, d->key.data, d->key.len, 0, false, false,
+            d->bytes.data, d->bytes.len, &err)) {
+        if (err.status == PF_EWRITE)
+            cli_die_writing(&err);
+        cli_die("%s", err.msg);
+    }
+    return true;
+}
+
 /* The input has ended, and so has every text. */
 static enum pf_status
 end(void *ctx, struct pf_err *err)
@@ -252,6 +299,8 @@ main(int argc, char **argv)
     if (pf_texts_new(&d.texts, &cli_out, d.nul ? "" : "\n", !d.slurp, &err))
         cli_die("%s", err.msg);
     filter.text = !d.records;
+    if (!d.records && !d.list)
+        filter.line = decode_line;
     if (d.raw) {
         cli_begin(PF_NDJSON, true);
         for (size_t i = 0; i < cli.n_files; i++)
@@ -265,5 +314,6 @@ main(int argc, char **argv)
     pf_tokenizer_free(d.tok);
     pf_buf_fini(&d.key);
     pf_buf_fini(&d.bytes);
+    pf_buf_fini(&d.ids);
     return status;
 }

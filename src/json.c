@@ -458,6 +458,46 @@ pf_json_take_ids(struct pf_json *j, struct pf_buf *out)
     return n;
 }
 
+bool
+pf_json_take_list(struct pf_json *j, struct pf_buf *out)
+{
+    const char *p = j->p;
+    size_t most = (size_t)(j->end - p) / 2 + 1;
+    char *to;
+    uint32_t v = 0;
+    unsigned digits;
+
+    if (__BYTE_ORDER__ != __ORDER_LITTLE_ENDIAN__ || p == j->end)
+        return false;
+    if (*p == ']') {
+        j->p = p + 1;
+        return true;
+    }
+    to = pf_buf_room(out, most * sizeof v);
+    for (; to; p++) {
+        if (j->end - p >= 8) {
+            digits = digits8(p, &v);
+        } else {
+            for (v = digits = 0; p + digits < j->end && p[digits] >= '0'
+                && p[digits] <= '9'; digits++)
+                v = v * 10 + (uint32_t)(p[digits] - '0');
+        }
+        if (digits == 0 || digits == 8 || (digits > 1 && *p == '0'))
+            return false;
+        p += digits;
+        memcpy(to, &v, sizeof v);
+        to += sizeof v;
+        out->len += sizeof v;
+        if (p == j->end || (*p != ',' && *p != ']'))
+            return false;
+        if (*p == ']') {
+            j->p = p + 1;
+            return true;
+        }
+    }
+    return false;
+}
+
 static enum pf_status
 word(struct pf_json *j, const char *w, struct pf_err *err)
 {
@@ -738,27 +778,27 @@ pf_json_add_i64(struct pf_buf *b, int64_t v)
 }
 
 /*
- * Eight digits at once, two lanes of four, four of two, eight of one: each
- * step divides all lanes by a multiplication.  The first digit ends up in the
- * lowest byte, so leading zeros are the low zero bytes.
+ * Up to six digits: two numbers of three, whose four bytes are made by
+ * multiplying with 41/4096 and 103/1024, for 1/100 and 1/10.  The first digit
+ * is in the lowest byte, so leading zeros are the low zero bytes.
  */
-static char *
+static inline char *
 print_id(char *s, uint32_t v)
 {
     uint64_t x, q;
     unsigned zeros;
 
-    if (v >= 100000000 || __BYTE_ORDER__ != __ORDER_LITTLE_ENDIAN__)
+    if (v >= 1000000 || __BYTE_ORDER__ != __ORDER_LITTLE_ENDIAN__)
         return s + pf_i64_print(s, v);
-    x = v / 10000 | (uint64_t)(v % 10000) << 32;
-    q = (x * 10486 >> 20) & 0x0000007f0000007f;
-    x = q | (x - 100 * q) << 16;
-    q = (x * 103 >> 10) & 0x000f000f000f000f;
-    x = q | (x - 10 * q) << 8;
-    zeros = (unsigned)__builtin_ctzll(x | (uint64_t)1 << 56) / 8;
-    x = (x | 0x3030303030303030) >> 8 * zeros;
+    x = v / 1000 | (uint64_t)(v % 1000) << 24;
+    q = (x * 41 >> 12) & 0x00000f00000f;
+    x -= q * 100;
+    x = q | (x * 103 >> 10 & 0x00000f00000f) << 8
+        | (x - (x * 103 >> 10 & 0x00000f00000f) * 10) << 16;
+    zeros = (unsigned)__builtin_ctzll(x | (uint64_t)1 << 40) / 8;
+    x = (x | 0x303030303030) >> 8 * zeros;
     memcpy(s, &x, 8);
-    return s + 8 - zeros;
+    return s + 6 - zeros;
 }
 
 void

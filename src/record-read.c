@@ -571,3 +571,22 @@ pf_reader_ready(struct pf_reader *r)
             return true;
     }
 }
+
+bool
+pf_reader_line(struct pf_reader *r, const char **line, size_t *len)
+{
+    struct frame f;
+
+    if (look(r, &f, NULL) || f.kind != LINE || !f.skip)
+        return false;
+    *line = r->in->data + r->in->start;
+    *len = f.len;
+    return true;
+}
+
+void
+pf_reader_take(struct pf_reader *r)
+{
+    pf_in_skip(r->in, r->scanned + 1);
+    r->scanned = r->need = 0;
+}

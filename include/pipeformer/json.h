@@ -85,6 +85,13 @@ enum pf_status pf_json_i64(struct pf_json *j, int64_t *v, struct pf_err *err);
 size_t pf_json_take_ids(struct pf_json *j, struct pf_buf *out);
 
 /*
+ * Behind the '[' of a list: takes all of it and its ']', if it is plain
+ * integers of up to 7 digits without spaces, and appends them as uint32_t;
+ * else false, and the cursor is anywhere.
+ */
+bool pf_json_take_list(struct pf_json *j, struct pf_buf *out);
+
+/*
  * A whole text that must be one JSON value of the kind: for metadata, whose
  * text a record keeps.
  */

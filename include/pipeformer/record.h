@@ -186,9 +186,25 @@ enum pf_status pf_reader_next(struct pf_reader *r, struct pf_record *rec,
 /* Whether pf_reader_next would return without waiting for input. */
 bool pf_reader_ready(struct pf_reader *r);
 
+/*
+ * The next record as it stands, if it is a line of NDJSON that is whole among
+ * the bytes that are there (borrowed, without its newline).  Who knows what to
+ * make of it takes it with pf_reader_take; else pf_reader_next gives it.
+ */
+bool pf_reader_line(struct pf_reader *r, const char **line, size_t *len);
+void pf_reader_take(struct pf_reader *r);
+
 /* One line of NDJSON (no newline) as a record. */
 enum pf_status pf_record_parse(struct pf_reader *r, struct pf_record *rec,
     const char *line, size_t len, struct pf_err *err);
+
+/*
+ * The only record of a file; every rectangular array of it is a tensor, one
+ * from .npy is called `main_name`.  PF_EFORMAT if the file holds none or
+ * several; messages name the file.
+ */
+enum pf_status pf_record_read_file(struct pf_record *rec, const char *path,
+    const char *main_name, struct pf_err *err);
 
 /* Writing. */
 enum pf_format { PF_NDJSON, PF_BINARY };

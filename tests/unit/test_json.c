@@ -762,10 +762,81 @@ test_ids(void **ctx)
     free(ids);
 }
 
+/* The fast readers of ids: what they take, and where they leave off. */
+static void
+test_take_ids(void **state)
+{
+    static const struct {
+        const char *text, *rest; /* behind what pf_json_take_ids takes */
+        size_t n;
+        bool list; /* whether it is one for pf_json_take_list */
+        size_t all;
+    } cases[] = {
+        { "]}", "]}", 0, true, 0 },
+        { "7]}", "7]}", 0, true, 1 },
+        { "0,12,123,1234,12345,123456,1234567,8]......", "8]......", 7, true,
+            8 },
+        { "1,2,3]", "1,2,3]", 0, true, 3 }, /* less than 9 bytes are there */
+        { "11,22,33,44,55]", "44,55]", 3, true, 5 },
+        { "1,12345678,3]......", "12345678,3]......", 1, false, 0 },
+        { "1,02,3]........", "02,3]........", 1, false, 0 },
+        { "1, 2,3]........", "1, 2,3]........", 0, false, 0 },
+        { "1,-2,3]........", "1,-2,3]........", 0, false, 0 },
+        { "1,2.5,3].......", "2.5,3].......", 1, false, 0 },
+        { "1,2e3,3].......", "2e3,3].......", 1, false, 0 },
+        { "1,,3]..........", "1,,3]..........", 0, false, 0 },
+        { "1,2,3", "1,2,3", 0, false, 0 },
+        { "1,2,", "1,2,", 0, false, 0 },
+        { "", "", 0, false, 0 },
+    };
+    struct pf_buf b = PF_BUF_INIT;
+    struct pf_json j;
+    char *text;
+    size_t len;
+
+    (void)state;
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        /* In memory that ends where the text does. */
+        len = strlen(cases[i].text);
+        text = malloc(len + 1);
+        assert_non_null(text);
+        memcpy(text, cases[i].text, len);
+        j = (struct pf_json){ text, text + len };
+        pf_buf_clear(&b);
+        assert_int_equal(pf_json_take_ids(&j, &b), cases[i].n);
+        assert_int_equal(b.len, cases[i].n * sizeof(int64_t));
+        assert_int_equal(j.end - j.p, strlen(cases[i].rest));
+        j.p = text;
+        pf_buf_clear(&b);
+        assert_true(pf_json_take_list(&j, &b) == cases[i].list);
+        if (cases[i].list) {
+            assert_int_equal(b.len, cases[i].all * sizeof(uint32_t));
+            assert_int_equal(j.p[-1], ']');
+        }
+        free(text);
+    }
+    for (uint32_t v = 0; v < 10000000; v += v < 20000 ? 1 : 997) {
+        char line[64];
+        uint32_t one;
+        int n = snprintf(line, sizeof line, "%u,%u]", v, v);
+
+        j = pf_json_at(line, (size_t)n);
+        pf_buf_clear(&b);
+        assert_true(pf_json_take_list(&j, &b));
+        assert_int_equal(b.len, 8);
+        for (int k = 0; k < 2; k++) {
+            memcpy(&one, b.data + 4 * k, 4);
+            assert_int_equal(one, v);
+        }
+    }
+    pf_buf_fini(&b);
+}
+
 int
 main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_take_ids),
         cmocka_unit_test(test_print_table),
         cmocka_unit_test(test_print_shortest),
         cmocka_unit_test(test_print_others),
