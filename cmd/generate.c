@@ -110,6 +110,9 @@ ask_model(struct generate *g)
 
     if (!pf_model_find(&dir, cli.model, NULL)
         && !pf_config_open(&c, dir.data, NULL)) {
+        if (c.encoder)
+            cli_die("%s is an encoder (%s), which does not continue texts",
+                cli.model, c.type);
         g->loop.window = c.positions;
         kv = kv_mem(&c, g->loop.parallel);
     }

@@ -17,7 +17,7 @@ enum { NO_NORM = CLI_LONG };
 
 static const struct cli_option options[] = {
     { "all", 'A', NULL, "logits of every row, not of the last only" },
-    { "no-norm", NO_NORM, NULL, "leave out the final layer norm" },
+    { "no-norm", NO_NORM, NULL, "leave out the layer norm of the head" },
     { NULL, 0, NULL, NULL },
 };
 
@@ -37,7 +37,8 @@ static const struct cli_command command = {
     .name = "unembed",
     .synopsis = "[-Aj] [-m MODEL] [--no-norm] [file ...]",
     .summary = "Final norm and output head: hidden -> logits, a score for "
-        "each token.\nAfter any block it is the logit lens.",
+        "each token.\nAfter any block it is the logit lens; of BERT, what "
+        "masked words are.",
     .options = options,
     .option = option,
     .model = true,
@@ -140,6 +141,9 @@ main(int argc, char **argv)
 
     cli_options(argc, argv, &command, &u);
     u.model = cli_model();
+    if (!u.model->head.w)
+        cli_die("%s: the model has no output head; its files hold an encoder "
+            "alone (pool makes one vector of its rows)", cli.model);
     u.runner = cli_runner(u.model);
     status = cli_run(&filter);
     pf_runner_free(u.runner);

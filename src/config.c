@@ -167,14 +167,14 @@ static const struct {
 };
 
 static enum pf_status
-activation(struct pf_config *c, const cJSON *doc, struct pf_err *err)
+activation(struct pf_config *c, const cJSON *doc, const char *key,
+    const char *absent, struct pf_err *err)
 {
-    const cJSON *m = member(doc, "activation_function");
-    const char *name = "gelu_new"; /* HuggingFace's default */
+    const cJSON *m = member(doc, key);
+    const char *name = absent;
 
     if (m && !cJSON_IsString(m))
-        return pf_fail(err, PF_EMODEL, "activation_function is "
-            "no string");
+        return pf_fail(err, PF_EMODEL, "%s is no string", key);
     if (m)
         name = m->valuestring;
     for (size_t i = 0; i < sizeof acts / sizeof *acts; i++)
@@ -183,8 +183,8 @@ activation(struct pf_config *c, const cJSON *doc, struct pf_err *err)
             c->act_name = acts[i].name;
             return PF_OK;
         }
-    return pf_fail(err, PF_EMODEL, "activation_function "
-        "\"%.60s\" is not supported", name);
+    return pf_fail(err, PF_EMODEL, "%s \"%.60s\" is not supported", key,
+        name);
 }
 
 /* eos_token_id: an id or a list of them. */
@@ -210,14 +210,49 @@ end_ids(struct pf_config *c, const cJSON *doc, struct pf_err *err)
     return PF_OK;
 }
 
+/* The width of a head; the two members are named by their architecture. */
+static enum pf_status
+head_width(struct pf_config *c, const char *width, const char *heads,
+    struct pf_err *err)
+{
+    if (c->width % c->heads)
+        return pf_fail(err, PF_EMODEL, "%s %zu is not a multiple of %s %zu",
+            width, c->width, heads, c->heads);
+    c->head_dim = c->width / c->heads;
+    return PF_OK;
+}
+
+static enum pf_status
+epsilon(struct pf_config *c, const cJSON *doc, const char *key, double absent,
+    struct pf_err *err)
+{
+    double eps = 0;
+    enum pf_status st = pf_config_num(doc, key, absent, &eps, err);
+
+    if (!st && !(eps >= 0 && eps <= 1))
+        st = pf_fail(err, PF_EMODEL, "%s is not within 0 and 1", key);
+    c->eps = (float)eps;
+    return st;
+}
+
+/* What would make another model of it, and is false in most. */
+static enum pf_status
+refuse(const cJSON *doc, const char *key, struct pf_err *err)
+{
+    bool set = false;
+    enum pf_status st = pf_config_bool(doc, key, false, &set, err);
+
+    return st || !set ? st
+        : pf_fail(err, PF_EMODEL, "%s is not supported", key);
+}
+
+enum { MAX = 1 << 24 };
+
 /* The defaults are those of HuggingFace's GPT2Config. */
 static enum pf_status
 gpt2(struct pf_config *c, const cJSON *doc, struct pf_err *err)
 {
-    enum { MAX = 1 << 24 };
     enum pf_status st;
-    double eps = 0;
-    bool cross = false;
 
     if ((st = pf_config_size(doc, "vocab_size", 50257, MAX, &c->vocab, err))
         || (st = pf_config_size(doc, "n_ctx", 1024, MAX, &c->positions, err))
@@ -228,30 +263,98 @@ gpt2(struct pf_config *c, const cJSON *doc, struct pf_err *err)
         || (st = pf_config_size(doc, "n_head", 12, MAX, &c->heads, err))
         || (st = pf_config_size(doc, "n_inner", 4 * c->width, 4 * MAX,
             &c->inner, err))
-        || (st = pf_config_num(doc, "layer_norm_epsilon", 1e-5, &eps, err))
+        || (st = epsilon(c, doc, "layer_norm_epsilon", 1e-5, err))
         || (st = pf_config_bool(doc, "tie_word_embeddings", true, &c->tied,
             err))
         || (st = pf_config_bool(doc, "scale_attn_weights", true,
             &c->scale_attn, err))
         || (st = pf_config_bool(doc, "scale_attn_by_inverse_layer_idx", false,
             &c->scale_by_layer, err))
-        || (st = pf_config_bool(doc, "add_cross_attention", false, &cross,
-            err))
-        || (st = activation(c, doc, err)) || (st = end_ids(c, doc, err)))
+        || (st = refuse(doc, "add_cross_attention", err))
+        || (st = activation(c, doc, "activation_function", "gelu_new", err))
+        || (st = end_ids(c, doc, err)))
         return st;
-    if (c->width % c->heads)
-        return pf_fail(err, PF_EMODEL, "n_embd %zu is not a "
-            "multiple of n_head %zu", c->width, c->heads);
-    if (!(eps >= 0 && eps <= 1))
-        return pf_fail(err, PF_EMODEL, "layer_norm_epsilon is "
-            "not within 0 and 1");
-    if (cross)
-        return pf_fail(err, PF_EMODEL, "add_cross_attention is "
-            "not supported");
-    c->head_dim = c->width / c->heads;
-    c->eps = (float)eps;
+    return head_width(c, "n_embd", "n_head", err);
+}
+
+/* Positions that are added to the embeddings, the only kind there is here. */
+static enum pf_status
+absolute_positions(const cJSON *doc, struct pf_err *err)
+{
+    const cJSON *m = member(doc, "position_embedding_type");
+
+    if (m && !(cJSON_IsString(m) && strcmp(m->valuestring, "absolute") == 0))
+        return pf_fail(err, PF_EMODEL, "position_embedding_type is not "
+            "\"absolute\", and no other is supported");
     return PF_OK;
 }
+
+/* The defaults are those of HuggingFace's BertConfig. */
+static enum pf_status
+bert(struct pf_config *c, const cJSON *doc, struct pf_err *err)
+{
+    enum pf_status st;
+
+    if ((st = pf_config_size(doc, "vocab_size", 30522, MAX, &c->vocab, err))
+        || (st = pf_config_size(doc, "max_position_embeddings", 512, MAX,
+            &c->positions, err))
+        || (st = pf_config_size(doc, "type_vocab_size", 2, MAX, &c->segments,
+            err))
+        || (st = pf_config_size(doc, "hidden_size", 768, MAX, &c->width, err))
+        || (st = pf_config_size(doc, "num_hidden_layers", 12, 1 << 16,
+            &c->layers, err))
+        || (st = pf_config_size(doc, "num_attention_heads", 12, MAX,
+            &c->heads, err))
+        || (st = pf_config_size(doc, "intermediate_size", 3072, 4 * MAX,
+            &c->inner, err))
+        || (st = epsilon(c, doc, "layer_norm_eps", 1e-12, err))
+        || (st = pf_config_bool(doc, "tie_word_embeddings", true, &c->tied,
+            err))
+        || (st = absolute_positions(doc, err))
+        || (st = refuse(doc, "is_decoder", err))
+        || (st = refuse(doc, "add_cross_attention", err))
+        || (st = activation(c, doc, "hidden_act", "gelu", err)))
+        return st;
+    c->scale_attn = true;
+    return head_width(c, "hidden_size", "num_attention_heads", err);
+}
+
+/*
+ * The defaults are those of HuggingFace's DistilBertConfig.  Its norms have
+ * an epsilon of 1e-12; sinusoidal positions lie in the file as learned ones.
+ */
+static enum pf_status
+distilbert(struct pf_config *c, const cJSON *doc, struct pf_err *err)
+{
+    enum pf_status st;
+
+    if ((st = pf_config_size(doc, "vocab_size", 30522, MAX, &c->vocab, err))
+        || (st = pf_config_size(doc, "max_position_embeddings", 512, MAX,
+            &c->positions, err))
+        || (st = pf_config_size(doc, "dim", 768, MAX, &c->width, err))
+        || (st = pf_config_size(doc, "n_layers", 6, 1 << 16, &c->layers, err))
+        || (st = pf_config_size(doc, "n_heads", 12, MAX, &c->heads, err))
+        || (st = pf_config_size(doc, "hidden_dim", 4 * 768, 4 * MAX,
+            &c->inner, err))
+        || (st = pf_config_bool(doc, "tie_word_embeddings", true, &c->tied,
+            err))
+        || (st = activation(c, doc, "activation", "gelu", err)))
+        return st;
+    c->eps = 1e-12f;
+    c->scale_attn = true;
+    return head_width(c, "dim", "n_heads", err);
+}
+
+static const struct {
+    const char *type;
+    bool encoder;
+    enum pf_status (*parse)(struct pf_config *c, const cJSON *doc,
+        struct pf_err *err);
+} architectures[] = {
+    { "gpt2", false, gpt2 },
+    { "bert", true, bert },
+    { "distilbert", true, distilbert },
+};
 
 enum pf_status
 pf_config_parse(struct pf_config *c, const cJSON *doc, struct pf_err *err)
@@ -261,11 +364,14 @@ pf_config_parse(struct pf_config *c, const cJSON *doc, struct pf_err *err)
     memset(c, 0, sizeof *c);
     if (!cJSON_IsString(type))
         return pf_fail(err, PF_EMODEL, "no model_type");
-    if (strcmp(type->valuestring, "gpt2") != 0)
-        return pf_fail(err, PF_EMODEL, "the architecture \"%.60s\" is not "
-            "supported (gpt2 is)", type->valuestring);
-    c->type = "gpt2";
-    return gpt2(c, doc, err);
+    for (size_t i = 0; i < sizeof architectures / sizeof *architectures; i++)
+        if (strcmp(type->valuestring, architectures[i].type) == 0) {
+            c->type = architectures[i].type;
+            c->encoder = architectures[i].encoder;
+            return architectures[i].parse(c, doc, err);
+        }
+    return pf_fail(err, PF_EMODEL, "the architecture \"%.60s\" is not "
+        "supported (gpt2, bert and distilbert are)", type->valuestring);
 }
 
 enum pf_status

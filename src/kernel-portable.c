@@ -152,6 +152,26 @@ gelu_tanh(float *x, size_t n)
 }
 
 static void
+gelu(float *x, size_t n)
+{
+    for (size_t i = 0; i < n; i++) {
+        float a = fabsf(x[i]);
+        float t = (a - PF_TAIL_AT) / (a + PF_TAIL_AT), p = PF_TAIL_C8;
+
+        p = fmaf(p, t, PF_TAIL_C7);
+        p = fmaf(p, t, PF_TAIL_C6);
+        p = fmaf(p, t, PF_TAIL_C5);
+        p = fmaf(p, t, PF_TAIL_C4);
+        p = fmaf(p, t, PF_TAIL_C3);
+        p = fmaf(p, t, PF_TAIL_C2);
+        p = fmaf(p, t, PF_TAIL_C1);
+        p = fmaf(p, t, PF_TAIL_C0);
+        p *= exp2_one(a * a * PF_TAIL_EXP2);
+        x[i] = fmaf(-a, p, x[i] > 0 ? x[i] : 0);
+    }
+}
+
+static void
 add(float *y, const float *x, size_t n)
 {
     for (size_t i = 0; i < n; i++)
@@ -162,7 +182,20 @@ add(float *y, const float *x, size_t n)
 struct row {
     float c, m;
     float l[PF_LANES];
+    const struct pf_attn_mask *mask; /* NULL: none */
+    size_t t; /* its row there */
 };
+
+static float
+bias(const struct row *row, size_t j)
+{
+    const struct pf_attn_mask *mask = row->mask;
+    size_t i = row->t * mask->row + j * mask->column;
+
+    if (mask->type == PF_BOOL)
+        return ((const unsigned char *)mask->data)[i] ? 0 : -INFINITY;
+    return pf_mask_bias(((const float *)mask->data)[i]);
+}
 
 /*
  * The scores of the n <= 64 keys at position j0 and on into `s`.  Returns by
@@ -181,6 +214,8 @@ row_scores(struct row *row, float *s, const float *q,
         for (size_t d = 0; d < D; d++)
             s[j] = fmaf(q[d] * row->c,
                 k[d * PF_KV_GROUP + j % PF_KV_GROUP], s[j]);
+        if (row->mask)
+            s[j] += bias(row, j0 + j);
         mb = s[j] > mb ? s[j] : mb;
     }
     row->m = mb > m ? mb : m;
@@ -200,12 +235,22 @@ row_weights(struct row *row, float *s, size_t n, float r)
 }
 
 static struct row
-row_start(float scale)
+row_start(float scale, const struct pf_attn_mask *mask, size_t t)
 {
     return (struct row){
         .c = (float)((double)scale * PF_LOG2E),
         .m = PF_ATTN_MAX,
+        .mask = mask,
+        .t = t,
     };
+}
+
+static float
+row_sum(struct row *row)
+{
+    float sum = fold(row->l);
+
+    return sum == 0 ? 1 : sum;
 }
 
 static size_t
@@ -215,12 +260,12 @@ at_most(size_t n, size_t max)
 }
 
 static void
-attn(float *out, size_t ldo, const float *q, size_t ldq,
-    const struct pf_kv_head *kv, size_t T, size_t D, size_t Dv, size_t seen,
-    size_t step, float scale)
+rows(float *out, size_t ldo, const float *q, size_t ldq,
+    const struct pf_kv_head *kv, const struct pf_attn_mask *mask, size_t T,
+    size_t D, size_t Dv, size_t seen, size_t step, float scale)
 {
-    for (; T > 0; T--, q += ldq, out += ldo, seen += step) {
-        struct row row = row_start(scale);
+    for (size_t t = 0; t < T; t++, q += ldq, out += ldo, seen += step) {
+        struct row row = row_start(scale, mask, t);
         float p[PF_KV_BLOCK], r, sum;
 
         for (size_t d = 0; d < Dv; d++)
@@ -240,19 +285,35 @@ attn(float *out, size_t ldo, const float *q, size_t ldq,
                     out[d] = fmaf(p[j], v[d], out[d]);
             }
         }
-        sum = fold(row.l);
+        sum = row_sum(&row);
         for (size_t d = 0; d < Dv; d++)
             out[d] /= sum;
     }
 }
 
 static void
-attn_weights(float *w, size_t ldw, const float *q, size_t ldq,
-    const struct pf_kv_head *kv, size_t T, size_t D, size_t S, size_t seen,
+attn(float *out, size_t ldo, const float *q, size_t ldq,
+    const struct pf_kv_head *kv, size_t T, size_t D, size_t Dv, size_t seen,
     size_t step, float scale)
 {
-    for (; T > 0; T--, q += ldq, w += ldw, seen += step) {
-        struct row row = row_start(scale);
+    rows(out, ldo, q, ldq, kv, NULL, T, D, Dv, seen, step, scale);
+}
+
+static void
+attn_masked(float *out, size_t ldo, const float *q, size_t ldq,
+    const struct pf_kv_head *kv, const struct pf_attn_mask *mask, size_t T,
+    size_t D, size_t Dv, size_t S, float scale)
+{
+    rows(out, ldo, q, ldq, kv, mask, T, D, Dv, S, 0, scale);
+}
+
+static void
+weights_rows(float *w, size_t ldw, const float *q, size_t ldq,
+    const struct pf_kv_head *kv, const struct pf_attn_mask *mask, size_t T,
+    size_t D, size_t S, size_t seen, size_t step, float scale)
+{
+    for (size_t t = 0; t < T; t++, q += ldq, w += ldw, seen += step) {
+        struct row row = row_start(scale, mask, t);
         float p[PF_KV_BLOCK], r, sum;
 
         for (size_t j0 = 0; j0 < seen; j0 += PF_KV_BLOCK) {
@@ -262,10 +323,26 @@ attn_weights(float *w, size_t ldw, const float *q, size_t ldq,
             memcpy(w + j0, p, n * sizeof *p);
             row_weights(&row, p, n, r);
         }
-        sum = fold(row.l);
+        sum = row_sum(&row);
         for (size_t j = 0; j < S; j++)
             w[j] = j < seen ? exp2_one(w[j] - row.m) / sum : 0;
     }
+}
+
+static void
+attn_weights(float *w, size_t ldw, const float *q, size_t ldq,
+    const struct pf_kv_head *kv, size_t T, size_t D, size_t S, size_t seen,
+    size_t step, float scale)
+{
+    weights_rows(w, ldw, q, ldq, kv, NULL, T, D, S, seen, step, scale);
+}
+
+static void
+attn_masked_weights(float *w, size_t ldw, const float *q, size_t ldq,
+    const struct pf_kv_head *kv, const struct pf_attn_mask *mask, size_t T,
+    size_t D, size_t S, float scale)
+{
+    weights_rows(w, ldw, q, ldq, kv, mask, T, D, S, S, 0, scale);
 }
 
 const struct pf_kernels pf_kernels_portable = {
@@ -274,8 +351,11 @@ const struct pf_kernels pf_kernels_portable = {
     .matmul_nt = matmul_nt,
     .layernorm = layernorm,
     .gelu_tanh = gelu_tanh,
+    .gelu = gelu,
     .add = add,
     .exp2 = exp2_each,
     .attn = attn,
     .attn_weights = attn_weights,
+    .attn_masked = attn_masked,
+    .attn_masked_weights = attn_masked_weights,
 };

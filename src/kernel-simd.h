@@ -40,6 +40,7 @@ enum {
     AT_M = 6,           /* query rows to a tile */
     AT_ROWS = 8 * AT_M,
     AT_D = 128,         /* dimensions of q scaled beforehand */
+    AT_BIAS = AT_M * PF_KV_BLOCK,
 };
 
 /* Loops that have to vanish, or the accumulators are no registers. */
@@ -515,7 +516,7 @@ exp2_each(float *y, const float *x, size_t n)
 }
 
 INLINE vec
-vgelu(vec x)
+vgelu_tanh(vec x)
 {
     vec x2 = vmul(x, x);
     vec t = vfma(vmul(x2, x), vset(PF_GELU_CUBE), x);
@@ -525,6 +526,35 @@ vgelu(vec x)
 
 static void
 gelu_tanh(float *x, size_t n)
+{
+    size_t i = 0;
+
+    for (; i + VW <= n; i += VW)
+        vstore(x + i, vgelu_tanh(vload(x + i)));
+    if (i < n)
+        vstore_n(x + i, vgelu_tanh(vload_n(x + i, n - i)), n - i);
+}
+
+INLINE vec
+vgelu(vec x)
+{
+    vec minus = vsub(vset(0), x), a = vmax(x, minus), at = vset(PF_TAIL_AT);
+    vec t = vdiv(vsub(a, at), vadd(a, at)), p = vset(PF_TAIL_C8);
+
+    p = vfma(p, t, vset(PF_TAIL_C7));
+    p = vfma(p, t, vset(PF_TAIL_C6));
+    p = vfma(p, t, vset(PF_TAIL_C5));
+    p = vfma(p, t, vset(PF_TAIL_C4));
+    p = vfma(p, t, vset(PF_TAIL_C3));
+    p = vfma(p, t, vset(PF_TAIL_C2));
+    p = vfma(p, t, vset(PF_TAIL_C1));
+    p = vfma(p, t, vset(PF_TAIL_C0));
+    p = vmul(p, vexp2(vmul(vmul(a, a), vset(PF_TAIL_EXP2))));
+    return vfma(vsub(vset(0), a), p, vmax(x, vset(0)));
+}
+
+static void
+gelu(float *x, size_t n)
 {
     size_t i = 0;
 
@@ -665,6 +695,56 @@ INLINE size_t
 seen_of(size_t seen, size_t j0, size_t n)
 {
     return seen < j0 ? 0 : at_most(seen - j0, n);
+}
+
+/* Entries j0 .. j0 + n - 1 of the mask's row t; whether any is not -inf. */
+static bool
+mask_row(float *b, const struct pf_attn_mask *mask, size_t t, size_t j0,
+    size_t n)
+{
+    size_t at = t * mask->row + j0 * mask->column;
+    unsigned any = 0;
+
+    if (mask->type == PF_BOOL) {
+        const unsigned char *p = (const unsigned char *)mask->data + at;
+
+        if (mask->column == 0)
+            any = p[0];
+        for (size_t j = 0; mask->column && j < n; j++)
+            any |= p[j];
+        for (size_t j = 0; j < n; j++)
+            b[j] = p[j * mask->column] ? 0 : -__builtin_inff();
+    } else {
+        const float *p = (const float *)mask->data + at;
+
+        for (size_t j = 0; j < n; j++) {
+            b[j] = pf_mask_bias(p[j * mask->column]);
+            any |= b[j] != -__builtin_inff();
+        }
+    }
+    return any != 0;
+}
+
+/*
+ * The mask of a tile, its rows from t on, in the block at j0, of n keys;
+ * false if none of the rows may attend to any of them.
+ */
+static bool
+tile_mask(const struct tile *tile, float *b, const struct pf_attn_mask *mask,
+    size_t t, size_t j0, size_t n)
+{
+    bool any = false;
+
+    for (size_t i = 0; i < tile->rows; i++)
+        any |= mask_row(b + i * PF_KV_BLOCK, mask, t + i, j0, n);
+    return any;
+}
+
+static void
+add_mask(const struct tile *tile, float *s, const float *b, size_t n)
+{
+    for (size_t i = 0; i < tile->rows; i++)
+        add(s + i * PF_KV_BLOCK, b + i * PF_KV_BLOCK, n);
 }
 
 /* Scores become weights, in place; unseen keys get a weight of +0. */
@@ -821,13 +901,22 @@ tile_scores(const struct tile *t, float *s, float *qs, const float *q,
     }
 }
 
+INLINE float
+tile_sum(const struct tile *t, size_t row)
+{
+    float sum = fold1(t->l[row]);
+
+    return sum == 0 ? 1 : sum;
+}
+
+/* Rows t0 .. t0 + T - 1 of a call; mask may be NULL. */
 static void
 attn_rows(float *out, size_t ldo, const float *q, size_t ldq,
-    const struct pf_kv_head *kv, size_t T, size_t D, size_t Dv, size_t seen,
-    size_t step, float c)
+    const struct pf_kv_head *kv, const struct pf_attn_mask *mask, size_t t0,
+    size_t T, size_t D, size_t Dv, size_t seen, size_t step, float c)
 {
     struct tile tiles[AT_ROWS / AT_M];
-    float qs[AT_ROWS * AT_D], s[AT_M * PF_KV_BLOCK];
+    float qs[AT_ROWS * AT_D], s[AT_M * PF_KV_BLOCK], b[AT_BIAS];
     size_t most = seen + (T - 1) * step;
 
     for (size_t t = 0, i = 0; t < T; t += tiles[i++].rows) {
@@ -843,10 +932,13 @@ attn_rows(float *out, size_t ldo, const float *q, size_t ldq,
             size_t n = seen_of(tiles[i].seen[tiles[i].rows - 1], j0,
                 PF_KV_BLOCK);
 
-            if (n == 0)
+            if (n == 0 || (mask
+                && !tile_mask(&tiles[i], b, mask, t0 + t, j0, n)))
                 continue;
             tile_scores(&tiles[i], s, qs + t * AT_D, q + t * ldq, ldq, kv,
                 j0, n, D, c);
+            if (mask)
+                add_mask(&tiles[i], s, b, n);
             block_weights(&tiles[i], s, j0, n);
             tile_values(&tiles[i], out + t * ldo, ldo, s, kv, j0, n, Dv);
         }
@@ -854,11 +946,25 @@ attn_rows(float *out, size_t ldo, const float *q, size_t ldq,
     for (size_t t = 0, i = 0; t < T; t += tiles[i++].rows) {
         for (size_t row = 0; row < tiles[i].rows; row++) {
             float *o = out + (t + row) * ldo;
-            vec sum = vset(fold1(tiles[i].l[row]));
+            vec sum = vset(tile_sum(&tiles[i], row));
 
             for (size_t d = 0; d < Dv; d += VW)
                 vstore_n(o + d, vdiv(vload_n(o + d, Dv - d), sum), Dv - d);
         }
+    }
+}
+
+INLINE void
+attn_all(float *out, size_t ldo, const float *q, size_t ldq,
+    const struct pf_kv_head *kv, const struct pf_attn_mask *mask, size_t T,
+    size_t D, size_t Dv, size_t seen, size_t step, float scale)
+{
+    float c = (float)((double)scale * PF_LOG2E);
+
+    for (size_t t = 0, rows; t < T; t += rows) {
+        rows = at_most(T - t, AT_ROWS);
+        attn_rows(out + t * ldo, ldo, q + t * ldq, ldq, kv, mask, t, rows, D,
+            Dv, seen + t * step, step, c);
     }
 }
 
@@ -867,22 +973,24 @@ attn(float *out, size_t ldo, const float *q, size_t ldq,
     const struct pf_kv_head *kv, size_t T, size_t D, size_t Dv, size_t seen,
     size_t step, float scale)
 {
-    float c = (float)((double)scale * PF_LOG2E);
+    attn_all(out, ldo, q, ldq, kv, NULL, T, D, Dv, seen, step, scale);
+}
 
-    for (size_t t = 0, rows; t < T; t += rows) {
-        rows = at_most(T - t, AT_ROWS);
-        attn_rows(out + t * ldo, ldo, q + t * ldq, ldq, kv, rows, D, Dv,
-            seen + t * step, step, c);
-    }
+static void
+attn_masked(float *out, size_t ldo, const float *q, size_t ldq,
+    const struct pf_kv_head *kv, const struct pf_attn_mask *mask, size_t T,
+    size_t D, size_t Dv, size_t S, float scale)
+{
+    attn_all(out, ldo, q, ldq, kv, mask, T, D, Dv, S, 0, scale);
 }
 
 static void
 weights_rows(float *w, size_t ldw, const float *q, size_t ldq,
-    const struct pf_kv_head *kv, size_t rows, size_t D, size_t S, size_t seen,
-    size_t step, float c)
+    const struct pf_kv_head *kv, const struct pf_attn_mask *mask, size_t t0,
+    size_t rows, size_t D, size_t S, size_t seen, size_t step, float c)
 {
     struct tile t;
-    float qs[AT_M * AT_D], s[AT_M * PF_KV_BLOCK];
+    float qs[AT_M * AT_D], s[AT_M * PF_KV_BLOCK], b[AT_BIAS];
     size_t most = seen + (rows - 1) * step;
 
     tile_start(&t, rows, seen, step);
@@ -892,13 +1000,17 @@ weights_rows(float *w, size_t ldw, const float *q, size_t ldq,
         size_t n = at_most(most - j0, PF_KV_BLOCK);
 
         tile_scores(&t, s, qs, q, ldq, kv, j0, n, D, c);
+        if (mask) {
+            tile_mask(&t, b, mask, t0, j0, n);
+            add_mask(&t, s, b, n);
+        }
         for (size_t i = 0; i < rows; i++)
             memcpy(w + i * ldw + j0, s + i * PF_KV_BLOCK,
                 seen_of(t.seen[i], j0, n) * sizeof *s);
         block_weights(&t, s, j0, n);
     }
     for (size_t i = 0; i < rows; i++, w += ldw) {
-        vec m = vset(t.m[i]), sum = vset(fold1(t.l[i]));
+        vec m = vset(t.m[i]), sum = vset(tile_sum(&t, i));
         size_t n = t.seen[i];
 
         for (size_t j = 0; j < n; j += VW)
@@ -908,18 +1020,34 @@ weights_rows(float *w, size_t ldw, const float *q, size_t ldq,
     }
 }
 
-static void
-attn_weights(float *w, size_t ldw, const float *q, size_t ldq,
-    const struct pf_kv_head *kv, size_t T, size_t D, size_t S, size_t seen,
-    size_t step, float scale)
+INLINE void
+weights_all(float *w, size_t ldw, const float *q, size_t ldq,
+    const struct pf_kv_head *kv, const struct pf_attn_mask *mask, size_t T,
+    size_t D, size_t S, size_t seen, size_t step, float scale)
 {
     float c = (float)((double)scale * PF_LOG2E);
 
     for (size_t t = 0, rows; t < T; t += rows) {
         rows = part(T - t, AT_M);
-        weights_rows(w + t * ldw, ldw, q + t * ldq, ldq, kv, rows, D, S,
-            seen + t * step, step, c);
+        weights_rows(w + t * ldw, ldw, q + t * ldq, ldq, kv, mask, t, rows, D,
+            S, seen + t * step, step, c);
     }
+}
+
+static void
+attn_weights(float *w, size_t ldw, const float *q, size_t ldq,
+    const struct pf_kv_head *kv, size_t T, size_t D, size_t S, size_t seen,
+    size_t step, float scale)
+{
+    weights_all(w, ldw, q, ldq, kv, NULL, T, D, S, seen, step, scale);
+}
+
+static void
+attn_masked_weights(float *w, size_t ldw, const float *q, size_t ldq,
+    const struct pf_kv_head *kv, const struct pf_attn_mask *mask, size_t T,
+    size_t D, size_t S, float scale)
+{
+    weights_all(w, ldw, q, ldq, kv, mask, T, D, S, S, 0, scale);
 }
 
 const struct pf_kernels TABLE = {
@@ -928,8 +1056,11 @@ const struct pf_kernels TABLE = {
     .matmul_nt = matmul_nt,
     .layernorm = layernorm,
     .gelu_tanh = gelu_tanh,
+    .gelu = gelu,
     .add = add,
     .exp2 = exp2_each,
     .attn = attn,
     .attn_weights = attn_weights,
+    .attn_masked = attn_masked,
+    .attn_masked_weights = attn_masked_weights,
 };

@@ -1,6 +1,7 @@
 /*
- * GPT-2 (Radford et al. 2019) from HuggingFace's files.  Every tensor of a
- * block stands once in a table: where it goes, what it is called, its shape.
+ * GPT-2 (Radford et al. 2019), BERT (Devlin et al. 2018) and DistilBERT (Sanh
+ * et al. 2019) from HuggingFace's files.  Every part of a model stands once in
+ * its architecture's table: where it goes, what it is called, its shape.
  */
 #include <pipeformer/model.h>
 
@@ -15,36 +16,110 @@
 struct loader {
     struct pf_model *m;
     const char *dir;
-    const char *prefix; /* "" or "transformer." */
+    const char *prefix; /* of the names, "" or the architecture's */
     struct pf_err *err;
 };
 
-enum part { VECTOR, MATRIX, BIAS };
+/*
+ * What a part is in the file: NAME.weight, and NAME.bias except for tables.
+ * A matrix is [out, in] (torch's Linear, embeddings) or [in, out] (Conv1D).
+ */
+enum part { NORM, LINEAR, CONV1D, TABLE };
 
-/* Widths by letter; a matrix is [rows, columns] as the file has it. */
+/* Widths by letter; of a norm only `in`. */
 struct entry {
-    size_t offset; /* in struct pf_block */
+    size_t offset; /* in struct pf_block or struct pf_model */
     const char *name;
     enum part part;
-    char rows, columns;
+    char in, out;
 };
 
-#define AT(field) offsetof(struct pf_block, field)
+#define IN_BLOCK(field) offsetof(struct pf_block, field)
+#define IN_MODEL(field) offsetof(struct pf_model, field)
+#define END { 0, NULL, NORM, 0, 0 }
 
-/* Conv1D matrices are [in, out].  '3' is 3C. */
-static const struct entry block_entries[] = {
-    { AT(ln1.gain), "ln_1.weight", VECTOR, 'C', 0 },
-    { AT(ln1.bias), "ln_1.bias", VECTOR, 'C', 0 },
-    { AT(qkv), "attn.c_attn.weight", MATRIX, 'C', '3' },
-    { AT(qkv), "attn.c_attn.bias", BIAS, '3', 0 },
-    { AT(proj), "attn.c_proj.weight", MATRIX, 'C', 'C' },
-    { AT(proj), "attn.c_proj.bias", BIAS, 'C', 0 },
-    { AT(ln2.gain), "ln_2.weight", VECTOR, 'C', 0 },
-    { AT(ln2.bias), "ln_2.bias", VECTOR, 'C', 0 },
-    { AT(fc), "mlp.c_fc.weight", MATRIX, 'C', 'F' },
-    { AT(fc), "mlp.c_fc.bias", BIAS, 'F', 0 },
-    { AT(fc_proj), "mlp.c_proj.weight", MATRIX, 'F', 'C' },
-    { AT(fc_proj), "mlp.c_proj.bias", BIAS, 'C', 0 },
+/* '3' is 3C. */
+static const struct entry gpt2_model[] = {
+    { IN_MODEL(wte), "wte", TABLE, 'C', 'V' },
+    { IN_MODEL(wpe), "wpe", TABLE, 'C', 'P' },
+    { IN_MODEL(ln_f), "ln_f", NORM, 'C', 0 },
+    END
+}, gpt2_block[] = {
+    { IN_BLOCK(ln1), "ln_1", NORM, 'C', 0 },
+    { IN_BLOCK(qkv[0]), "attn.c_attn", CONV1D, 'C', '3' },
+    { IN_BLOCK(proj), "attn.c_proj", CONV1D, 'C', 'C' },
+    { IN_BLOCK(ln2), "ln_2", NORM, 'C', 0 },
+    { IN_BLOCK(fc), "mlp.c_fc", CONV1D, 'C', 'F' },
+    { IN_BLOCK(fc_proj), "mlp.c_proj", CONV1D, 'F', 'C' },
+    END
+};
+
+static const struct entry bert_model[] = {
+    { IN_MODEL(wte), "embeddings.word_embeddings", TABLE, 'C', 'V' },
+    { IN_MODEL(wpe), "embeddings.position_embeddings", TABLE, 'C', 'P' },
+    { IN_MODEL(wtt), "embeddings.token_type_embeddings", TABLE, 'C', 'S' },
+    { IN_MODEL(ln_emb), "embeddings.LayerNorm", NORM, 'C', 0 },
+    END
+}, bert_block[] = {
+    { IN_BLOCK(qkv[0]), "attention.self.query", LINEAR, 'C', 'C' },
+    { IN_BLOCK(qkv[1]), "attention.self.key", LINEAR, 'C', 'C' },
+    { IN_BLOCK(qkv[2]), "attention.self.value", LINEAR, 'C', 'C' },
+    { IN_BLOCK(proj), "attention.output.dense", LINEAR, 'C', 'C' },
+    { IN_BLOCK(ln1), "attention.output.LayerNorm", NORM, 'C', 0 },
+    { IN_BLOCK(fc), "intermediate.dense", LINEAR, 'C', 'F' },
+    { IN_BLOCK(fc_proj), "output.dense", LINEAR, 'F', 'C' },
+    { IN_BLOCK(ln2), "output.LayerNorm", NORM, 'C', 0 },
+    END
+}, bert_head[] = {
+    { IN_MODEL(transform), "cls.predictions.transform.dense", LINEAR, 'C',
+        'C' },
+    { IN_MODEL(ln_f), "cls.predictions.transform.LayerNorm", NORM, 'C', 0 },
+    END
+}, bert_pooler[] = {
+    { IN_MODEL(pooler), "pooler.dense", LINEAR, 'C', 'C' },
+    END
+};
+
+static const struct entry distilbert_model[] = {
+    { IN_MODEL(wte), "embeddings.word_embeddings", TABLE, 'C', 'V' },
+    { IN_MODEL(wpe), "embeddings.position_embeddings", TABLE, 'C', 'P' },
+    { IN_MODEL(ln_emb), "embeddings.LayerNorm", NORM, 'C', 0 },
+    END
+}, distilbert_block[] = {
+    { IN_BLOCK(qkv[0]), "attention.q_lin", LINEAR, 'C', 'C' },
+    { IN_BLOCK(qkv[1]), "attention.k_lin", LINEAR, 'C', 'C' },
+    { IN_BLOCK(qkv[2]), "attention.v_lin", LINEAR, 'C', 'C' },
+    { IN_BLOCK(proj), "attention.out_lin", LINEAR, 'C', 'C' },
+    { IN_BLOCK(ln1), "sa_layer_norm", NORM, 'C', 0 },
+    { IN_BLOCK(fc), "ffn.lin1", LINEAR, 'C', 'F' },
+    { IN_BLOCK(fc_proj), "ffn.lin2", LINEAR, 'F', 'C' },
+    { IN_BLOCK(ln2), "output_layer_norm", NORM, 'C', 0 },
+    END
+}, distilbert_head[] = {
+    { IN_MODEL(transform), "vocab_transform", LINEAR, 'C', 'C' },
+    { IN_MODEL(ln_f), "vocab_layer_norm", NORM, 'C', 0 },
+    END
+};
+
+/*
+ * The names of `model`, `pooler` and, behind `layer` and its number, `block`
+ * may all have the prefix; those of the head have none.  A head or a pooler
+ * is there if its first tensor is; GPT-2's head always is.
+ */
+static const struct architecture {
+    const char *type, *prefix, *layer;
+    const struct entry *model, *block, *head, *pooler;
+    const char *output;    /* the head's matrix, where it is no table again */
+    const char *biases[2]; /* its bias, by either name */
+} architectures[] = {
+    { "gpt2", "transformer.", "h", gpt2_model, gpt2_block, NULL, NULL,
+        "lm_head.weight", { "lm_head.bias", NULL } },
+    { "bert", "bert.", "encoder.layer", bert_model, bert_block, bert_head,
+        bert_pooler, "cls.predictions.decoder.weight",
+        { "cls.predictions.bias", "cls.predictions.decoder.bias" } },
+    { "distilbert", "distilbert.", "transformer.layer", distilbert_model,
+        distilbert_block, distilbert_head, NULL, "vocab_projector.weight",
+        { "vocab_projector.bias", NULL } },
 };
 
 static size_t
@@ -56,8 +131,28 @@ letter(const struct pf_config *c, char l)
     case 'F': return c->inner;
     case 'V': return c->vocab;
     case 'P': return c->positions;
+    case 'S': return c->segments;
     default: return 0;
     }
+}
+
+/*
+ * The tensor of that name.  BERT's first files, converted from TensorFlow,
+ * call the gain of a LayerNorm gamma and its bias beta.
+ */
+static const struct pf_tensor *
+look_up(const struct loader *l, const char *full)
+{
+    const struct pf_tensor *t = pf_weights_find(l->m->weights, full);
+    const char *norm = strstr(full, "LayerNorm.");
+    char legacy[160];
+
+    if (t || !norm)
+        return t;
+    norm += strlen("LayerNorm.");
+    snprintf(legacy, sizeof legacy, "%.*s%s", (int)(norm - full), full,
+        strcmp(norm, "weight") == 0 ? "gamma" : "beta");
+    return pf_weights_find(l->m->weights, legacy);
 }
 
 /* The tensor of that name, of that shape and of a type to compute on. */
@@ -71,7 +166,7 @@ find(struct loader *l, const char *name, char rows, char columns,
     char full[160], is[128], want[128];
 
     snprintf(full, sizeof full, "%s%s", l->prefix, name);
-    *t = pf_weights_find(l->m->weights, full);
+    *t = look_up(l, full);
     if (!*t)
         return pf_fail(l->err, PF_EMODEL, "%s: tensor %s is missing", l->dir,
             full);
@@ -129,56 +224,99 @@ matrix(struct loader *l, const char *name, char rows, char columns,
     return PF_OK;
 }
 
+/* One part, into the field of `at` that it belongs to. */
 static enum pf_status
-block(struct loader *l, size_t layer)
+part(struct loader *l, const struct entry *e, const char *before, void *at)
 {
-    struct pf_block *b = &l->m->blocks[layer];
-    enum pf_status st = PF_OK;
-    char name[64];
+    const struct pf_config *c = &l->m->config;
+    struct pf_linear *lin = (void *)((char *)at + e->offset);
+    struct pf_norm *norm = (void *)((char *)at + e->offset);
+    char name[128], bias[128];
+    enum pf_status st;
 
-    for (size_t i = 0; !st
-        && i < sizeof block_entries / sizeof *block_entries; i++) {
-        const struct entry *e = &block_entries[i];
-        void *at = (char *)b + e->offset;
-        struct pf_linear *lin = at;
-
-        snprintf(name, sizeof name, "h.%zu.%s", layer, e->name);
-        switch (e->part) {
-        case VECTOR:
-            st = vector(l, name, e->rows, at);
-            break;
-        case BIAS:
-            st = vector(l, name, e->rows, &lin->bias);
-            break;
-        case MATRIX:
-            st = matrix(l, name, e->rows, e->columns, &lin->w, &lin->type);
-            lin->in = letter(&l->m->config, e->rows);
-            lin->out = letter(&l->m->config, e->columns);
-        }
+    snprintf(name, sizeof name, "%s%s.weight", before, e->name);
+    snprintf(bias, sizeof bias, "%s%s.bias", before, e->name);
+    if (e->part == NORM) {
+        st = vector(l, name, e->in, &norm->gain);
+        return st ? st : vector(l, bias, e->in, &norm->bias);
     }
+    lin->in = letter(c, e->in);
+    lin->out = letter(c, e->out);
+    lin->out_in = e->part != CONV1D;
+    st = lin->out_in ? matrix(l, name, e->out, e->in, &lin->w, &lin->type)
+        : matrix(l, name, e->in, e->out, &lin->w, &lin->type);
+    return st || e->part == TABLE ? st : vector(l, bias, e->out, &lin->bias);
+}
+
+static enum pf_status
+parts(struct loader *l, const struct entry *e, const char *before, void *at)
+{
+    enum pf_status st = PF_OK;
+
+    for (; !st && e->name; e++)
+        st = part(l, e, before, at);
     return st;
 }
 
-/* The head: lm_head.weight, which has no prefix, or the embedding again. */
+/* Is the first part of a table there?  A table that is NULL is not. */
+static bool
+is_there(const struct loader *l, const struct entry *e)
+{
+    char name[160];
+
+    if (!e)
+        return false;
+    snprintf(name, sizeof name, "%s%s.weight", l->prefix, e->name);
+    return look_up(l, name);
+}
+
+/* The head's own layer if it has one, then its matrix, or a table again. */
 static enum pf_status
-head(struct loader *l)
+head(struct loader *l, const struct architecture *a)
 {
     struct pf_model *m = l->m;
     struct pf_linear *h = &m->head;
-    enum pf_status st;
+    enum pf_status st = PF_OK;
 
-    h->out_in = true;
-    h->in = m->config.width;
-    h->out = m->config.vocab;
-    h->w = m->wte;
-    h->type = m->wte_type;
-    if (m->config.tied)
-        return PF_OK;
     l->prefix = "";
-    st = matrix(l, "lm_head.weight", 'V', 'C', &h->w, &h->type);
-    if (!st && pf_weights_find(m->weights, "lm_head.bias"))
-        st = vector(l, "lm_head.bias", 'V', &h->bias);
-    return st;
+    if (a->head) {
+        if (!is_there(l, a->head))
+            return PF_OK;
+        st = parts(l, a->head, "", m);
+    }
+    *h = m->wte;
+    if (!st && !m->config.tied)
+        st = matrix(l, a->output, 'V', 'C', &h->w, &h->type);
+    /* GPT-2 has a bias, if at all, beside a matrix of its own. */
+    if (st || (m->config.tied && !a->head))
+        return st;
+    for (size_t i = 0; i < 2 && a->biases[i]; i++)
+        if (pf_weights_find(m->weights, a->biases[i]))
+            return vector(l, a->biases[i], 'V', &h->bias);
+    return a->head ? vector(l, a->biases[0], 'V', &h->bias) : PF_OK;
+}
+
+/* All tensors, by the tables of the architecture. */
+static enum pf_status
+tensors(struct loader *l)
+{
+    const struct architecture *a = architectures;
+    struct pf_model *m = l->m;
+    enum pf_status st;
+    char before[48];
+
+    while (strcmp(a->type, m->config.type) != 0)
+        a++;
+    if (!is_there(l, a->model))
+        l->prefix = a->prefix;
+    st = parts(l, a->model, "", m);
+    for (size_t i = 0; !st && i < m->config.layers; i++) {
+        snprintf(before, sizeof before, "%s.%zu.", a->layer, i);
+        st = parts(l, a->block, before, &m->blocks[i]);
+    }
+    if (!st && is_there(l, a->pooler))
+        st = parts(l, a->pooler, "", m);
+    return st ? st : head(l, a);
 }
 
 /*
@@ -230,21 +368,8 @@ pf_model_open(struct pf_model **out, const char *dir, struct pf_err *err)
         m->blocks = calloc(m->config.layers, sizeof *m->blocks);
         st = m->blocks ? PF_OK : pf_fail_mem(err);
     }
-    if (!st) {
-        if (!pf_weights_find(m->weights, "wte.weight"))
-            l.prefix = "transformer.";
-        st = matrix(&l, "wte.weight", 'V', 'C', &m->wte, &m->wte_type);
-    }
     if (!st)
-        st = matrix(&l, "wpe.weight", 'P', 'C', &m->wpe, &m->wpe_type);
-    for (size_t i = 0; !st && i < m->config.layers; i++)
-        st = block(&l, i);
-    if (!st)
-        st = vector(&l, "ln_f.weight", 'C', &m->ln_f.gain);
-    if (!st)
-        st = vector(&l, "ln_f.bias", 'C', &m->ln_f.bias);
-    if (!st)
-        st = head(&l);
+        st = tensors(&l);
     if (st) {
         pf_model_free(m);
         return st;

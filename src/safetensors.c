@@ -256,9 +256,17 @@ enum pf_status
 pf_safetensors_parse(struct pf_safetensors *out, struct pf_arena *mem,
     const char *header, size_t len, struct pf_err *err)
 {
-    struct parser p = { .j = pf_json_at(header, len), .mem = mem, .err = err };
+    struct pf_err why;
+    struct parser p = { .j = pf_json_at(header, len), .mem = mem,
+        .err = &why };
     enum pf_status st = parse(&p);
 
+    if (st == PF_ENOMEM)
+        pf_fail_mem(err);
+    else if (st)
+        pf_fail(err, st, "%.300s (byte %zu of the header)", why.msg,
+            (size_t)(p.j.p - header));
+    p.err = err;
     *out = (struct pf_safetensors){ .n = p.n, .n_meta = p.n_meta };
     if (!st && p.n)
         st = check_places(&p, &out->data_len);

@@ -2,6 +2,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -29,6 +30,28 @@ struct pf_weights {
     struct pf_tensor *tensors; /* by name */
     size_t n, cap;
 };
+
+/* There are `len` bytes of data, which is not what the header says. */
+static enum pf_status
+wrong_length(const struct pf_safetensors *doc, size_t len, struct pf_err *err)
+{
+    const char *name = NULL;
+    size_t begin = 0, end;
+
+    for (size_t i = 0; i < doc->n; i++) {
+        end = doc->offsets[i] + pf_tensor_bytes(&doc->tensors[i]);
+        if (end > len && (!name || doc->offsets[i] < begin)) {
+            name = doc->tensors[i].name;
+            begin = doc->offsets[i];
+        }
+    }
+    if (name)
+        return pf_fail(err, PF_EFORMAT, "%zu bytes of data where the header "
+            "says %zu: they end before the end of tensor %.100s", len,
+            doc->data_len, name);
+    return pf_fail(err, PF_EFORMAT, "%zu bytes of data where the header "
+        "says %zu: the rest is of no tensor", len, doc->data_len);
+}
 
 /* Maps one file and adds its tensors. */
 static enum pf_status
@@ -75,8 +98,7 @@ add_file(struct pf_weights *w, const char *dir, const char *name,
     if (!st)
         st = pf_safetensors_parse(&doc, &w->mem, f->map + 8, header, &why);
     if (!st && doc.data_len != f->bytes - 8 - header)
-        st = pf_fail(&why, PF_EFORMAT, "%zu bytes of data where the header "
-            "says %zu", f->bytes - 8 - header, doc.data_len);
+        st = wrong_length(&doc, f->bytes - 8 - header, &why);
     if (st)
         return pf_fail(err, PF_EMODEL, "%s: %.250s", f->path, why.msg);
     if (!pf_grow(&w->tensors, &w->cap, w->n + doc.n, sizeof *w->tensors))
@@ -125,6 +147,54 @@ add_index(struct pf_weights *w, const char *dir, const char *index,
             st = add_file(w, dir, names[i], err);
     free(names);
     cJSON_Delete(doc);
+    return st;
+}
+
+/* The file in which a tensor's data lie. */
+static const char *
+file_of(const struct pf_weights *w, const struct pf_tensor *t)
+{
+    const char *at = t->data, *slash;
+    size_t i = 0;
+
+    while (i + 1 < w->n_files && !(at >= w->files[i].map
+            && at <= w->files[i].map + w->files[i].bytes))
+        i++;
+    slash = strrchr(w->files[i].path, '/');
+    return slash ? slash + 1 : w->files[i].path;
+}
+
+/* Against the map of an index: names and files, one by one. */
+static enum pf_status
+check_map(const struct pf_weights *w, const cJSON *map, const char *index,
+    struct pf_err *err)
+{
+    bool *listed = calloc(w->n + 1, sizeof *listed);
+    enum pf_status st = listed ? PF_OK : pf_fail_mem(err);
+    const struct pf_tensor *t;
+    const cJSON *item;
+
+    for (item = map ? map->child : NULL; item && !st; item = item->next) {
+        t = pf_weights_find(w, item->string);
+        if (!t)
+            st = pf_fail(err, PF_EMODEL, "%.200s: tensor %.100s is in no "
+                "file", index, item->string);
+        else if (listed[t - w->tensors])
+            st = pf_fail(err, PF_EMODEL, "%.200s: tensor %.100s stands twice",
+                index, t->name);
+        else if (!cJSON_IsString(item)
+            || strcmp(item->valuestring, file_of(w, t)) != 0)
+            st = pf_fail(err, PF_EMODEL, "%.200s: tensor %.100s is in %.60s",
+                index, t->name, file_of(w, t));
+        else
+            listed[t - w->tensors] = true;
+    }
+    for (size_t i = 0; i < w->n && !st; i++)
+        if (!listed[i])
+            st = pf_fail(err, PF_EMODEL, "%.200s: tensor %.100s of %.60s is "
+                "not listed", index, w->tensors[i].name,
+                file_of(w, &w->tensors[i]));
+    free(listed);
     return st;
 }
 
@@ -180,6 +250,28 @@ pf_weights_open(struct pf_weights **out, const char *dir, struct pf_err *err)
     }
     *out = w;
     return PF_OK;
+}
+
+enum pf_status
+pf_weights_check(const struct pf_weights *w, const char *dir,
+    struct pf_err *err)
+{
+    struct pf_buf index = PF_BUF_INIT;
+    enum pf_status st;
+    cJSON *doc = NULL;
+
+    pf_buf_printf(&index, "%s/model.safetensors.index.json", dir);
+    pf_buf_addc(&index, '\0');
+    st = pf_buf_check(&index, err);
+    if (!st && !has_single(dir) && access(index.data, F_OK) == 0) {
+        st = pf_config_read(&doc, index.data, err);
+        if (!st)
+            st = check_map(w, cJSON_GetObjectItemCaseSensitive(doc,
+                "weight_map"), index.data, err);
+    }
+    cJSON_Delete(doc);
+    pf_buf_fini(&index);
+    return st;
 }
 
 void

@@ -40,6 +40,17 @@ struct pf_kv_head {
     size_t k_off, v_off;   /* added to each k[g], v[g]: where the head lies */
 };
 
+/*
+ * Which keys a query may attend to, or what is added to its scores: entry
+ * (t, j) lies t * row + j * column elements behind `data`.  PF_BOOL: a byte,
+ * not 0 where it may; PF_F32: added, -inf where it may not.
+ */
+struct pf_attn_mask {
+    const void *data;
+    enum pf_dtype type;
+    size_t row, column; /* column is 0 or 1 */
+};
+
 struct pf_kernels {
     const char *name;
 
@@ -82,6 +93,16 @@ struct pf_kernels {
      */
     void (*gelu_tanh)(float *x, size_t n);
 
+    /*
+     * GELU, x times the normal distribution function, in place, by the upper
+     * tail Q of that: max(x, 0) - |x| Q(|x|), Q(a) = exp(-a^2 / 2) R(a) with
+     * R(a) a polynomial in (a - 4.375) / (a + 4.375).  As float: a = |x|; t =
+     * (a - 4.375f) / (a + 4.375f); p(t) of degree 8 by fma in Horner's scheme;
+     * e = exp2(a * a * c) with c = (float)(-log2(e) / 2); fma(-a, p * e, x > 0
+     * ? x : 0).  Inputs are finite.
+     */
+    void (*gelu)(float *x, size_t n);
+
     /* y[i] += x[i]. */
     void (*add)(float *y, const float *x, size_t n);
 
@@ -102,7 +123,7 @@ struct pf_kernels {
      * - 1 (step is 0 or 1; seen >= 1) and writes Dv floats to out + t * ldo.
      *
      *   c = (float)((double)scale * log2(e));  qs[d] = q[d] * c
-     *   m = -3e38f, l[16] = +0, acc[Dv] = +0
+     *   m = -FLT_MAX, l[16] = +0, acc[Dv] = +0
      *   for each block of 64 keys at positions 0, 64, ...:
      *     s[j] = fma chain over d ascending of qs[d] * k[j][d], from +0
      *     mb = maximum of the s[j] of keys that are seen;
@@ -110,7 +131,7 @@ struct pf_kernels {
      *     acc[d] *= r, l[i] *= r
      *     for the seen j ascending: p = exp2(s[j] - m);
      *       l[j % 16] += p;  acc[d] = fma(p, v[j][d], acc[d])
-     *   out[d] = acc[d] / fold(l)
+     *   out[d] = acc[d] / (fold(l), or 1 where that is 0)
      *
      * Keys and values that are not seen take part in no arithmetic (their
      * memory may hold anything).  Nothing depends on T or on how rows are cut
@@ -122,12 +143,30 @@ struct pf_kernels {
 
     /*
      * The attention weights of the same rows: w + t * ldw gets S floats, for
-     * a seen key exp2(s[j] - m) / fold(l) with s, the final m and l of above,
-     * for the others +0.  S >= seen + (T - 1) * step.
+     * a seen key exp2(s[j] - m) / fold(l) with s, the final m and l of above
+     * (again 1 for a sum of 0), for the others +0.  S >= seen + (T - 1) *
+     * step.
      */
     void (*attn_weights)(float *w, size_t ldw, const float *q, size_t ldq,
         const struct pf_kv_head *kv, size_t T, size_t D, size_t S,
         size_t seen, size_t step, float scale);
+
+    /*
+     * Both with a mask: all rows see S keys, and to s[j], once it is whole, is
+     * added for entry (t, j) of the mask
+     *   PF_BOOL: +0 if it is not 0, else -inf
+     *   PF_F32, a: a * (float)log2(e), but -FLT_MAX where that leaves the
+     *     range and a does not
+     * so that a row which may attend to nothing gives zeros.  A key of -inf
+     * has the weight 0, and may be left out: values must be finite.
+     */
+    void (*attn_masked)(float *out, size_t ldo, const float *q, size_t ldq,
+        const struct pf_kv_head *kv, const struct pf_attn_mask *mask,
+        size_t T, size_t D, size_t Dv, size_t S, float scale);
+    void (*attn_masked_weights)(float *w, size_t ldw, const float *q,
+        size_t ldq, const struct pf_kv_head *kv,
+        const struct pf_attn_mask *mask, size_t T, size_t D, size_t S,
+        float scale);
 };
 
 extern const struct pf_kernels pf_kernels_portable;

@@ -20,9 +20,12 @@ enum pf_act { PF_GELU, PF_GELU_TANH, PF_RELU, PF_SILU, PF_QUICK_GELU };
 
 /* config.json; sizes are positive. */
 struct pf_config {
-    const char *type; /* "gpt2" */
+    const char *type; /* "gpt2", "bert", "distilbert" */
+    bool encoder;     /* BERT's blocks: each row attends to all others, and
+                         norms come after adding */
     size_t vocab;     /* V */
     size_t positions; /* the window: n_positions */
+    size_t segments;  /* BERT's token types; 0: none */
     size_t width;     /* C */
     size_t layers;    /* L */
     size_t heads;     /* H */
@@ -51,10 +54,15 @@ struct pf_norm {
     const float *gain, *bias;
 };
 
-/* One block of GPT-2: x += attn(ln1(x)); x += mlp(ln2(x)). */
+/*
+ * One block.  GPT-2: x += attn(ln1(x)); x += mlp(ln2(x)).  BERT: x = ln1(x +
+ * attn(x)); x = ln2(x + mlp(x)).
+ */
 struct pf_block {
     struct pf_norm ln1;
-    struct pf_linear qkv;  /* C -> 3C: query, key, value side by side */
+    /* Query, key and value stand side by side in a row: what one matrix gives
+     * (C -> 3C) or what three give.  A part with w NULL is none. */
+    struct pf_linear qkv[3];
     struct pf_linear proj; /* C -> C */
     struct pf_norm ln2;
     struct pf_linear fc;      /* C -> F */
@@ -64,13 +72,19 @@ struct pf_block {
 struct pf_model {
     struct pf_config config;
     struct pf_weights *weights;
-    const void *wte; /* token embedding [V, C] */
-    const void *wpe; /* position embedding [positions, C] */
-    enum pf_dtype wte_type, wpe_type;
+    /* Embeddings, one row each of C: of tokens, positions and, with w NULL
+     * where there are none, token types; then a norm (BERT), or gain NULL. */
+    struct pf_linear wte, wpe, wtt;
+    struct pf_norm ln_emb;
     struct pf_block *blocks; /* L of them */
+    /* The head: ln_f, then `head`, C -> V.  BERT's, for masked words, has
+     * `transform`, C -> C, and the activation in front.  head.w is NULL where
+     * the files hold none. */
+    struct pf_linear transform;
     struct pf_norm ln_f;
-    struct pf_linear head;  /* C -> V, [V, C] */
-    char fingerprint[17];   /* the field `model` */
+    struct pf_linear head;
+    struct pf_linear pooler; /* BERT's, C -> C; w NULL: none */
+    char fingerprint[17];    /* the field `model` */
     struct pf_arena mem;
 };
 

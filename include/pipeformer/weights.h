@@ -21,6 +21,13 @@ enum pf_status pf_weights_open(struct pf_weights **w, const char *dir,
     struct pf_err *err);
 void pf_weights_free(struct pf_weights *w);
 
+/*
+ * Whether an index, if they came by one, says of each tensor which file it is
+ * in; PF_EMODEL, and the first tensor of which it does not.
+ */
+enum pf_status pf_weights_check(const struct pf_weights *w, const char *dir,
+    struct pf_err *err);
+
 /* The tensor of that name, or NULL; it lives as long as w. */
 const struct pf_tensor *pf_weights_find(const struct pf_weights *w,
     const char *name);

@@ -50,4 +50,9 @@ case $(cat err) in
 'generate: 1 records, 3 tokens, '*) ok '--stats counts tokens' ;;
 *) not_ok '--stats counts tokens' <err ;;
 esac
+
+# --- An encoder does not generate.
+python3 "$PF_SOURCE/tests/small_bert.py" bert head
+want 'an encoder' 'generate -m ./bert' '{"ids":[3]}' 1 - \
+    'generate: ./bert is an encoder (bert), which does not continue texts'
 finish

@@ -46,4 +46,52 @@ json 'more, -A: all the same' "jq -n '{seq: 1, ids: [5], more: true}' -c \
 json 'no rows, -A: no logits' 'unembed -j -A' '{"hidden":[]}' \
     '.[0].logits == []'
 want 'no rows' 'unembed -j' '{"hidden":[]}' 1 - 'unembed: <stdin>:1: *'
+
+# --- BERT's head for masked words.
+python3 "$PF_SOURCE/tests/small_bert.py" bare pooler
+want 'no head' 'unembed -m ./bare' '{"hidden":[[0,0,0,0,0,0,0,0]]}' 1 - \
+    'unembed: ./bare: *no output head*'
+cat >masked.py <<'END'
+from stream import *
+from small_bert import *
+import math
+import subprocess
+import sys
+
+words, norm = sys.argv[1:-1], sys.argv[-1] == "norm"
+distil = "distil" in words
+main_dir = "distil" if distil else "masked"
+sys.argv[1:] = [main_dir] + words
+main()
+w = {n: t[1] for n, t in weights(words).items()}
+head = "vocab_" if distil else "cls.predictions.transform."
+dense = head + ("transform" if distil else "dense")
+name = head + ("layer_norm" if distil else "LayerNorm")
+bias = w["vocab_projector.bias" if distil else "cls.predictions.bias"]
+table = w[("distilbert" if distil else "bert")
+          + ".embeddings.word_embeddings.weight"]
+x = numbers(C, 77)
+out = subprocess.run(["unembed", "-j", "-m", "./" + main_dir]
+    + ([] if norm else ["--no-norm"]),
+    input=json.dumps({"hidden": [x]}).encode(),
+    stdout=subprocess.PIPE, check=True).stdout
+got, = json.loads(out)["logits"]
+h = [w[dense + ".bias"][o] + sum(x[i] * w[dense + ".weight"][o * C + i]
+     for i in range(C)) for o in range(C)]
+h = [v * 0.5 * (1 + math.erf(v / math.sqrt(2))) for v in h]
+if norm:
+    mean = sum(h) / C
+    var = sum((v - mean) ** 2 for v in h) / C
+    h = [(v - mean) / math.sqrt(var + 1e-12) * w[name + ".weight"][i]
+         + w[name + ".bias"][i] for i, v in enumerate(h)]
+assert len(got) == V
+for v in range(V):
+    y = bias[v] + sum(h[i] * table[v * C + i] for i in range(C))
+    assert abs(y - got[v]) < 1e-5, (v, y, got[v])
+END
+for words in head 'distil head'; do
+    for norm in norm bare; do
+        check "$words, $norm" "rm -rf masked distil; python3 masked.py $words $norm"
+    done
+done
 finish

@@ -183,6 +183,89 @@ test_values(void **ctx)
     assert_int_equal(c.n_eos, 0);
 }
 
+/* HuggingFace's BertConfig and DistilBertConfig. */
+static void
+test_encoders(void **ctx)
+{
+    struct pf_config c;
+
+    (void)ctx;
+    assert_int_equal(parse(&c, "{\"model_type\":\"bert\"}", NULL), PF_OK);
+    assert_string_equal(c.type, "bert");
+    assert_int_equal(c.vocab, 30522);
+    assert_int_equal(c.positions, 512);
+    assert_int_equal(c.segments, 2);
+    assert_int_equal(c.width, 768);
+    assert_int_equal(c.layers, 12);
+    assert_int_equal(c.heads, 12);
+    assert_int_equal(c.head_dim, 64);
+    assert_int_equal(c.inner, 3072);
+    assert_true(c.eps == 1e-12f && c.act == PF_GELU && c.n_eos == 0);
+    assert_true(c.encoder && c.tied && c.scale_attn && !c.scale_by_layer);
+    assert_int_equal(parse(&c, "{\"model_type\":\"bert\",\"vocab_size\":11,"
+        "\"max_position_embeddings\":9,\"type_vocab_size\":3,"
+        "\"hidden_size\":12,\"num_hidden_layers\":2,"
+        "\"num_attention_heads\":3,\"intermediate_size\":7,"
+        "\"layer_norm_eps\":0.001,\"hidden_act\":\"gelu_new\","
+        "\"tie_word_embeddings\":false,\"is_decoder\":false,"
+        "\"position_embedding_type\":\"absolute\"}", NULL), PF_OK);
+    assert_true(c.vocab == 11 && c.positions == 9 && c.segments == 3);
+    assert_true(c.width == 12 && c.layers == 2 && c.heads == 3);
+    assert_true(c.head_dim == 4 && c.inner == 7 && c.eps == 0.001f);
+    assert_true(c.act == PF_GELU_TANH && !c.tied);
+
+    assert_int_equal(parse(&c, "{\"model_type\":\"distilbert\"}", NULL),
+        PF_OK);
+    assert_string_equal(c.type, "distilbert");
+    assert_true(c.vocab == 30522 && c.positions == 512 && c.segments == 0);
+    assert_true(c.width == 768 && c.layers == 6 && c.heads == 12);
+    assert_true(c.inner == 3072 && c.eps == 1e-12f && c.act == PF_GELU);
+    assert_true(c.encoder && c.tied && c.scale_attn);
+    assert_int_equal(parse(&c, "{\"model_type\":\"distilbert\",\"dim\":12,"
+        "\"n_layers\":2,\"n_heads\":4,\"hidden_dim\":5,"
+        "\"activation\":\"relu\",\"sinusoidal_pos_embds\":true}", NULL),
+        PF_OK);
+    assert_true(c.width == 12 && c.layers == 2 && c.heads == 4);
+    assert_true(c.inner == 5 && c.act == PF_RELU);
+}
+
+static void
+test_bad_encoders(void **ctx)
+{
+    static const struct {
+        const char *type, *member, *word;
+    } bad[] = {
+        { "bert", "\"hidden_size\":0", "hidden_size" },
+        { "bert", "\"hidden_size\":100", "multiple of num_attention_heads" },
+        { "bert", "\"type_vocab_size\":0", "type_vocab_size" },
+        { "bert", "\"layer_norm_eps\":-1", "layer_norm_eps" },
+        { "bert", "\"hidden_act\":\"x\"", "hidden_act \"x\"" },
+        { "bert", "\"hidden_act\":7", "hidden_act" },
+        { "bert", "\"is_decoder\":true", "is_decoder" },
+        { "bert", "\"add_cross_attention\":true", "add_cross_attention" },
+        { "bert", "\"position_embedding_type\":\"relative_key\"",
+            "position_embedding_type" },
+        { "bert", "\"position_embedding_type\":1",
+            "position_embedding_type" },
+        { "distilbert", "\"dim\":100", "dim 100 is not a multiple" },
+        { "distilbert", "\"activation\":\"x\"", "activation \"x\"" },
+        { "distilbert", "\"n_layers\":1e9", "n_layers" },
+    };
+    struct pf_config c;
+    struct pf_err err;
+    char text[200];
+
+    (void)ctx;
+    for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {
+        sprintf(text, "{\"model_type\":\"%s\",%s}", bad[i].type,
+            bad[i].member);
+        err.msg[0] = '\0';
+        if (parse(&c, text, &err) != PF_EMODEL
+            || !strstr(err.msg, bad[i].word))
+            fail_msg("%s: %s", bad[i].member, err.msg);
+    }
+}
+
 static void
 test_activations(void **ctx)
 {
@@ -287,6 +370,8 @@ main(void)
         cmocka_unit_test(test_looks),
         cmocka_unit_test(test_defaults),
         cmocka_unit_test(test_values),
+        cmocka_unit_test(test_encoders),
+        cmocka_unit_test(test_bad_encoders),
         cmocka_unit_test(test_activations),
         cmocka_unit_test(test_bad),
         cmocka_unit_test(test_open),

@@ -370,7 +370,7 @@ check_model(const struct shape *s, size_t T)
         heads[i] = i;
     random_ids(ids, T, s->V, 99);
     /* The embedding is one addition: exact. */
-    assert_int_equal(pf_embed(m, rows, ids, T, 0, true, NULL), PF_OK);
+    assert_int_equal(pf_embed(m, rows, ids, NULL, T, 0, true, NULL), PF_OK);
     for (size_t t = 0; t < T; t++)
         for (size_t i = 0; i < C; i++) {
             x[t * C + i] = (double)wte[ids[t] * C + i]
@@ -382,7 +382,7 @@ check_model(const struct shape *s, size_t T)
     assert_int_equal(pf_kv_begin(cache, &run.kv, "", 0, NULL, 0, 0, T, 0,
         NULL), PF_OK);
     assert_int_equal(pf_blocks(r, cache, &run, 1, layers, s->L, heads, s->H,
-        NULL), PF_OK);
+        PF_PART_BOTH, NULL, NULL), PF_OK);
     for (size_t l = 0; l < s->L; l++) {
         double scale = m->config.scale_attn ? 1 / sqrt((double)C
             / (double)s->H) : 1;
@@ -524,7 +524,7 @@ advance(struct pf_runner *r, struct pf_kv_cache *cache, const float *x0[],
         k++;
     }
     assert_int_equal(pf_blocks(r, cache, rows, k, layers, c->layers, heads, 2,
-        NULL), PF_OK);
+        PF_PART_BOTH, NULL, NULL), PF_OK);
     pf_kv_idle(cache);
     for (size_t i = 0; i < k; i++) {
         struct seq *s = &seqs[which[i]];
@@ -576,7 +576,8 @@ test_same_bits(void **ctx)
                     * lengths[i]), { (char)('a' + i), 0 } };
             random_ids(ids, s->T, c->vocab, 7 + i);
             x = floats(s->T * C);
-            assert_int_equal(pf_embed(m, x, ids, s->T, 0, true, NULL), PF_OK);
+            assert_int_equal(pf_embed(m, x, ids, NULL, s->T, 0, true, NULL),
+                PF_OK);
             x0[i] = x;
             for (size_t t = 0; t < s->T; t++)
                 at[n_rows++] = s->want + t * C;
@@ -607,7 +608,7 @@ test_same_bits(void **ctx)
                     assert_int_equal(pf_kv_begin(cache, &rows.kv,
                         seqs[i].key, 1, NULL, 0, 0, rows.T, 0, NULL), PF_OK);
                     assert_int_equal(pf_blocks(r, cache, &rows, 1, layers, L,
-                        heads, 2, NULL), PF_OK);
+                        heads, 2, PF_PART_BOTH, NULL, NULL), PF_OK);
                     pf_kv_idle(cache);
                     assert_int_equal(pf_first_nonfinite(seqs[i].want,
                         seqs[i].T * C), seqs[i].T * C);
@@ -682,13 +683,13 @@ test_layers(void **ctx)
     assert_non_null(pf_runner_kernels(r));
     assert_int_equal(pf_kv_cache_new(&cache, 4, C, 1 << 26, NULL), PF_OK);
     assert_int_equal(pf_kv_cache_new(&one, 1, C, 1 << 26, NULL), PF_OK);
-    pf_embed(m, a, ids, T, 0, true, NULL);
+    pf_embed(m, a, ids, NULL, T, 0, true, NULL);
     memcpy(b, a, T * C * sizeof *a);
     all.x = a;
     assert_int_equal(pf_kv_begin(cache, &all.kv, "a", 1, NULL, 0, 0, T, 0,
         NULL), PF_OK);
-    assert_int_equal(pf_blocks(r, cache, &all, 1, layers, 4, NULL, 0, NULL),
-        PF_OK);
+    assert_int_equal(pf_blocks(r, cache, &all, 1, layers, 4, NULL, 0,
+        PF_PART_BOTH, NULL, NULL), PF_OK);
     rows.x = b;
     for (size_t l = 0; l < 4; l++) {
         bool own = l % 2; /* this layer's in a cache of its own */
@@ -697,28 +698,28 @@ test_layers(void **ctx)
             NULL, 0, 0, T, 0, NULL), PF_OK);
         rows.first_slot = own ? 0 : l;
         assert_int_equal(pf_blocks(r, own ? one : cache, &rows, 1, layers + l,
-            1, NULL, 0, NULL), PF_OK);
+            1, NULL, 0, PF_PART_BOTH, NULL, NULL), PF_OK);
         pf_kv_idle(cache);
         pf_kv_idle(one);
     }
     assert_memory_equal(a, b, T * C * sizeof *a);
     /* The third layer, then the first. */
-    pf_embed(m, a, ids, T, 0, false, NULL);
+    pf_embed(m, a, ids, NULL, T, 0, false, NULL);
     for (size_t i = 0; i < T * C; i++)
         x[i] = (double)a[i];
     assert_int_equal(pf_kv_begin(cache, &all.kv, "a", 1, NULL, 0, 0, T, 0,
         NULL), PF_OK);
     assert_int_equal(pf_blocks(r, cache, &all, 1, (size_t[]){ 2, 0 }, 2, NULL,
-        0, NULL), PF_OK);
+        0, PF_PART_BOTH, NULL, NULL), PF_OK);
     plain_block(&s, &w, 2, 1 / sqrt(12) / 3, x, T, NULL);
     plain_block(&s, &w, 0, 1 / sqrt(12), x, T, NULL);
     check_close(a, x, T * C, "hidden");
     /* No layer, and no rows, are nothing to do. */
     memcpy(b, a, T * C * sizeof *a);
-    assert_int_equal(pf_blocks(r, cache, &all, 1, layers, 0, NULL, 0, NULL),
-        PF_OK);
-    assert_int_equal(pf_blocks(r, cache, NULL, 0, layers, 4, NULL, 0, NULL),
-        PF_OK);
+    assert_int_equal(pf_blocks(r, cache, &all, 1, layers, 0, NULL, 0,
+        PF_PART_BOTH, NULL, NULL), PF_OK);
+    assert_int_equal(pf_blocks(r, cache, NULL, 0, layers, 4, NULL, 0,
+        PF_PART_BOTH, NULL, NULL), PF_OK);
     assert_memory_equal(a, b, T * C * sizeof *a);
     pf_kv_cache_free(cache);
     pf_kv_cache_free(one);
@@ -751,20 +752,20 @@ test_fork(void **ctx)
     random_ids(ids, T, 50, 5);
     assert_int_equal(pf_runner_new(&r, m, 1, NULL), PF_OK);
     assert_int_equal(pf_kv_cache_new(&cache, 2, C, 1 << 26, NULL), PF_OK);
-    pf_embed(m, a, ids, T, 0, true, NULL);
+    pf_embed(m, a, ids, NULL, T, 0, true, NULL);
     rows.x = a;
     assert_int_equal(pf_kv_begin(cache, &rows.kv, "a", 1, NULL, 0, 0, T, 0,
         NULL), PF_OK);
-    assert_int_equal(pf_blocks(r, cache, &rows, 1, layers, 2, NULL, 0, NULL),
-        PF_OK);
+    assert_int_equal(pf_blocks(r, cache, &rows, 1, layers, 2, NULL, 0,
+        PF_PART_BOTH, NULL, NULL), PF_OK);
     pf_kv_idle(cache);
     for (size_t pos = 1; pos < T; pos += 7) {
         rows = (struct pf_rows){ .x = b, .T = T - pos, .pos = pos };
-        pf_embed(m, b, ids + pos, T - pos, pos, true, NULL);
+        pf_embed(m, b, ids + pos, NULL, T - pos, pos, true, NULL);
         assert_int_equal(pf_kv_begin(cache, &rows.kv, "b", 1, "a", 1, pos,
             T - pos, 0, NULL), PF_OK);
         assert_int_equal(pf_blocks(r, cache, &rows, 1, layers, 2, NULL, 0,
-            NULL), PF_OK);
+            PF_PART_BOTH, NULL, NULL), PF_OK);
         pf_kv_idle(cache);
         assert_memory_equal(b, a + pos * C, (T - pos) * C * sizeof *a);
     }
@@ -790,22 +791,23 @@ test_embed(void **ctx)
     float out[9 * 6];
 
     (void)ctx;
-    assert_int_equal(pf_embed(m, out, ids, 3, 5, true, NULL), PF_OK);
+    assert_int_equal(pf_embed(m, out, ids, NULL, 3, 5, true, NULL), PF_OK);
     for (size_t i = 0; i < 18; i++)
         assert_true(out[i] == wte[ids[i / 6] * 6 + i % 6] + wpe[30 + i]);
-    assert_int_equal(pf_embed(m, out, ids, 3, 1000, false, NULL), PF_OK);
+    assert_int_equal(pf_embed(m, out, ids, NULL, 3, 1000, false, NULL), PF_OK);
     for (size_t i = 0; i < 18; i++)
         assert_true(out[i] == wte[ids[i / 6] * 6 + i % 6]);
-    assert_int_equal(pf_embed(m, out, ids, 0, 0, true, NULL), PF_OK);
-    assert_int_equal(pf_embed(m, out, ids, 3, 6, true, &err), PF_ERANGE);
+    assert_int_equal(pf_embed(m, out, ids, NULL, 0, 0, true, NULL), PF_OK);
+    assert_int_equal(pf_embed(m, out, ids, NULL, 3, 6, true, &err), PF_ERANGE);
     assert_non_null(strstr(err.msg, "8"));
-    assert_int_equal(pf_embed(m, out, ids, 1, 8, true, &err), PF_ERANGE);
-    assert_int_equal(pf_embed(m, out, ids, 1, SIZE_MAX, true, &err),
+    assert_int_equal(pf_embed(m, out, ids, NULL, 1, 8, true, &err), PF_ERANGE);
+    assert_int_equal(pf_embed(m, out, ids, NULL, 1, SIZE_MAX, true, &err),
         PF_ERANGE);
-    assert_int_equal(pf_embed(m, out, ids, 4, 0, true, &err), PF_ERANGE);
+    assert_int_equal(pf_embed(m, out, ids, NULL, 4, 0, true, &err), PF_ERANGE);
     assert_non_null(strstr(err.msg, "11"));
     assert_non_null(strstr(err.msg, "3"));
-    assert_int_equal(pf_embed(m, out, ids + 4, 1, 0, false, &err), PF_ERANGE);
+    assert_int_equal(pf_embed(m, out, ids + 4, NULL, 1, 0, false, &err),
+        PF_ERANGE);
     pf_model_free(m);
     pf_record_fini(&w.rec);
 }

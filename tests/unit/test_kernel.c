@@ -473,7 +473,7 @@ test_exp2(void **ctx)
 }
 
 static void
-test_gelu(void **ctx)
+test_gelu_tanh(void **ctx)
 {
     enum { N = 20000 };
     const struct pf_kernels *t;
@@ -507,6 +507,53 @@ test_gelu(void **ctx)
         for (size_t n = 0; n < 40; n++) {
             memcpy(y, x, N * sizeof *x);
             t->gelu_tanh(y, n);
+            same(y, ref, n, t->name);
+            same(y + n, x + n, N - n, t->name);
+        }
+    }
+    free(x);
+    free(ref);
+    free(y);
+}
+
+static void
+test_gelu(void **ctx)
+{
+    enum { N = 20000 };
+    const struct pf_kernels *t;
+    float *x = room(N, sizeof *x), *ref = room(N, sizeof *ref);
+    float *y = room(N, sizeof *y);
+
+    (void)ctx;
+    for (size_t i = 0; i < N; i++)
+        x[i] = i % 4 ? uniform() * 14 : number(WILD);
+    x[0] = NAN;
+    x[1] = -0.0f;
+    x[2] = 3.4e38f;
+    x[3] = -3.4e38f;
+    x[4] = 1e-40f;
+    x[5] = -1e19f;
+    x[6] = 4.375f;
+    memcpy(ref, x, N * sizeof *x);
+    pf_kernels_portable.gelu(ref, N);
+    assert_true(isnan(ref[0]));
+    for (size_t i = 1; i < N; i++) {
+        double v = (double)x[i], want = v * 0.5 * erfc(-v / sqrt(2));
+
+        /* Within 5e-7 of what it is, but far down the tail. */
+        if (!(fabs((double)ref[i] - want) <= 5e-7 * fabs(want) + 3e-45
+                || (v < -3 && fabs((double)ref[i] - want)
+                    <= 1e-7 * fabs(want) * v * v)
+                || (v < -11 && ref[i] <= 0 && ref[i] > -1e-25f)))
+            fail_msg("gelu(%.9g) is %.9g, not %.9g", v, (double)ref[i], want);
+    }
+    EACH_TABLE(t) {
+        memcpy(y, x, N * sizeof *x);
+        t->gelu(y, N);
+        same(y, ref, N, t->name);
+        for (size_t n = 0; n < 40; n++) {
+            memcpy(y, x, N * sizeof *x);
+            t->gelu(y, n);
             same(y, ref, n, t->name);
             same(y + n, x + n, N - n, t->name);
         }
@@ -746,6 +793,173 @@ test_attention_spread(void **ctx)
     check_attention(30, 160, 16, 16, 131, 1, 0);
 }
 
+/* --- Attention with a mask. */
+
+enum mask_kind { ALL, SOME, NONE, CAUSAL, ROWS, KEYS, ADD, ADD_SOME, LEAST,
+    N_MASKS };
+
+/* A mask of exactly the entries that the kernels may read. */
+static struct pf_attn_mask
+mask_new(enum mask_kind kind, size_t T, size_t S)
+{
+    struct pf_attn_mask m = { .type = kind < ADD ? PF_BOOL : PF_F32,
+        .row = kind == KEYS ? 0 : kind == ROWS ? 1 : S,
+        .column = kind != ROWS };
+    size_t rows = m.row ? T : 1, columns = m.column ? S : 1;
+    unsigned char *may = room(rows * columns, 1);
+    float *add = room(rows * columns, sizeof *add);
+
+    for (size_t t = 0; t < rows; t++) {
+        for (size_t j = 0; j < columns; j++) {
+            size_t i = t * columns + j;
+            unsigned r = random32() % 8;
+
+            may[i] = kind == ALL ? 1 : kind == NONE ? 0
+                : kind == CAUSAL ? j <= t : r < 3 ? (unsigned char)(r + r / 2)
+                : 0;
+            /* Whole blocks of keys that no row may attend to. */
+            if (kind == SOME && (j / 64 % 2 || t % 5 == 0))
+                may[i] = 0;
+            add[i] = kind == LEAST ? -3.4028234663852886e38f
+                : kind == ADD || r ? uniform() * 5 : -INFINITY;
+            if (kind == ADD_SOME && t % 4 == 1)
+                add[i] = -INFINITY;
+        }
+    }
+    m.data = m.type == PF_BOOL ? (void *)may : (void *)add;
+    free(m.type == PF_BOOL ? (void *)add : (void *)may);
+    return m;
+}
+
+static double
+mask_bias(const struct pf_attn_mask *m, size_t t, size_t j)
+{
+    size_t i = t * m->row + j * m->column;
+
+    if (m->type == PF_BOOL)
+        return ((const unsigned char *)m->data)[i] ? 0 : (double)-INFINITY;
+    return (double)((const float *)m->data)[i];
+}
+
+static void
+masked_run(const struct attention *a, const struct pf_kernels *t,
+    const struct pf_attn_mask *mask, float *out, float *w, size_t cut,
+    float scale)
+{
+    for (size_t i = 0, n; i < a->T; i += n) {
+        struct pf_attn_mask m = *mask;
+
+        n = cut ? cut : 1 + i * 7 % 11;
+        n = n < a->T - i ? n : a->T - i;
+        m.data = (const char *)m.data
+            + i * m.row * pf_dtype_size(m.type);
+        t->attn_masked(out + i * (a->Dv + 1), a->Dv + 1, a->q + i * a->D,
+            a->D, &a->kv, &m, n, a->D, a->Dv, a->S, scale);
+        t->attn_masked_weights(w + i * (a->S + 1), a->S + 1, a->q + i * a->D,
+            a->D, &a->kv, &m, n, a->D, a->S, scale);
+    }
+}
+
+static void
+check_masked_reference(const struct attention *a,
+    const struct pf_attn_mask *mask, const float *out, const float *w,
+    float scale)
+{
+    double *s = room(a->S, sizeof *s);
+
+    for (size_t t = 0; t < a->T; t++) {
+        double max = -INFINITY, sum = 0;
+
+        for (size_t j = 0; j < a->S; j++) {
+            s[j] = 0;
+            for (size_t d = 0; d < a->D; d++)
+                s[j] += (double)a->q[t * a->D + d]
+                    * (double)a->k[j * a->D + d];
+            s[j] = s[j] * (double)scale + mask_bias(mask, t, j);
+            if (mask_bias(mask, t, j) < -1e38 && !isinf(s[j]))
+                s[j] = -1e38; /* the score is lost beside that */
+            max = s[j] > max ? s[j] : max;
+        }
+        for (size_t j = 0; j < a->S; j++)
+            sum += s[j] = isinf(s[j]) ? 0 : exp(s[j] - max);
+        for (size_t j = 0; j < a->S; j++) {
+            s[j] /= sum > 0 ? sum : 1;
+            assert_true(fabs((double)w[t * (a->S + 1) + j] - s[j]) < 1e-5);
+            if (sum == 0)
+                assert_true(w[t * (a->S + 1) + j] == 0);
+        }
+        for (size_t d = 0; d < a->Dv; d++) {
+            double is = (double)out[t * (a->Dv + 1) + d], ref = 0;
+
+            for (size_t j = 0; j < a->S; j++)
+                ref += s[j] * (double)a->v[j * a->Dv + d];
+            assert_true(fabs(is - ref) < 1e-5);
+            if (sum == 0)
+                assert_true(is == 0);
+        }
+    }
+    free(s);
+}
+
+static void
+check_masked(enum mask_kind kind, size_t T, size_t S, size_t D, size_t Dv)
+{
+    struct attention a = attention_new(T, S, D, Dv, 3);
+    struct pf_attn_mask mask = mask_new(kind, T, S);
+    const size_t cuts[] = { T, 1, 0, 48 };
+    const struct pf_kernels *t;
+    size_t n_out = T * (Dv + 1), n_w = T * (S + 1);
+    float scale = (float)(1 / sqrt((double)D));
+    float *ref = nans(n_out), *wref = nans(n_w), *out, *w;
+    char what[120];
+
+    masked_run(&a, &pf_kernels_portable, &mask, ref, wref, T, scale);
+    check_masked_reference(&a, &mask, ref, wref, scale);
+    for (size_t i = 0; (t = pf_kernels_list(i)); i++) {
+        for (size_t c = 0; c < sizeof cuts / sizeof *cuts; c++) {
+            out = nans(n_out);
+            w = nans(n_w);
+            masked_run(&a, t, &mask, out, w, cuts[c], scale);
+            snprintf(what, sizeof what, "%s attn_masked %d T=%zu S=%zu D=%zu "
+                "Dv=%zu cut=%zu", t->name, (int)kind, T, S, D, Dv, cuts[c]);
+            same(out, ref, n_out, what);
+            same(w, wref, n_w, what);
+            free(out);
+            free(w);
+        }
+    }
+    /* What may be attended to gives what is seen. */
+    if (kind == ALL || (kind == CAUSAL && S >= T)) {
+        out = nans(n_out);
+        w = nans(n_w);
+        attention_run(&a, &pf_kernels_portable, out, w, T,
+            kind == ALL ? S : 1, kind == CAUSAL, scale);
+        same(out, ref, n_out, "a mask as seen");
+        same(w, wref, n_w, "a mask as seen, weights");
+        free(out);
+        free(w);
+    }
+    free(ref);
+    free(wref);
+    free((void *)mask.data);
+    attention_free(&a);
+}
+
+static void
+test_attention_masked(void **ctx)
+{
+    static const size_t lengths[] = { 1, 15, 16, 17, 63, 64, 65, 130, 200 };
+
+    (void)ctx;
+    for (int kind = 0; kind < N_MASKS; kind++) {
+        for (size_t i = 0; i < sizeof lengths / sizeof *lengths; i++)
+            check_masked((enum mask_kind)kind, 1 + i * 5 % 13, lengths[i], 8,
+                12);
+        check_masked((enum mask_kind)kind, 53, 150, 33, 40);
+        check_masked((enum mask_kind)kind, 7, 70, 130, 20);
+    }
+}
+
 int
 main(void)
 {
@@ -759,11 +973,13 @@ main(void)
         cmocka_unit_test(test_product_value),
         cmocka_unit_test(test_layernorm),
         cmocka_unit_test(test_exp2),
+        cmocka_unit_test(test_gelu_tanh),
         cmocka_unit_test(test_gelu),
         cmocka_unit_test(test_add),
         cmocka_unit_test(test_attention_widths),
         cmocka_unit_test(test_attention_lengths),
         cmocka_unit_test(test_attention_spread),
+        cmocka_unit_test(test_attention_masked),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -252,9 +252,9 @@ check_model(const struct pf_model *m, const char *prefix)
     char name[64];
 
     sprintf(name, "%swte.weight", prefix);
-    check_floats(m->wte, name);
+    check_floats(m->wte.w, name);
     sprintf(name, "%swpe.weight", prefix);
-    check_floats(m->wpe, name);
+    check_floats(m->wpe.w, name);
 #define NAME(part) (sprintf(name, "%sh.%d." part, prefix, l), name)
     for (int l = 0; l < L; l++) {
         const struct pf_block *b = &m->blocks[l];
@@ -263,7 +263,7 @@ check_model(const struct pf_model *m, const char *prefix)
         check_floats(b->ln1.bias, NAME("ln_1.bias"));
         check_floats(b->ln2.gain, NAME("ln_2.weight"));
         check_floats(b->ln2.bias, NAME("ln_2.bias"));
-        check_linear(&b->qkv, NAME("attn.c_attn"), C, 3 * C);
+        check_linear(&b->qkv[0], NAME("attn.c_attn"), C, 3 * C);
         check_linear(&b->proj, NAME("attn.c_proj"), C, C);
         check_linear(&b->fc, NAME("mlp.c_fc"), C, F);
         check_linear(&b->fc_proj, NAME("mlp.c_proj"), F, C);
@@ -287,14 +287,14 @@ test_open(void **ctx)
         write_model("", askew);
         m = open_model(NULL);
         check_model(m, "");
-        assert_ptr_equal(m->head.w, m->wte);
+        assert_ptr_equal(m->head.w, m->wte.w);
         assert_null(m->head.bias);
         pf_model_free(m);
         complete("transformer.");
         write_model(",\"tie_word_embeddings\":true", askew);
         m = open_model(NULL);
         check_model(m, "transformer.");
-        assert_ptr_equal(m->head.w, m->wte);
+        assert_ptr_equal(m->head.w, m->wte.w);
         pf_model_free(m);
     }
     pf_model_free(NULL);
@@ -326,7 +326,7 @@ test_head(void **ctx)
         /* Tied, it is not looked at. */
         write_model("", false);
         m = open_model(NULL);
-        assert_ptr_equal(m->head.w, m->wte);
+        assert_ptr_equal(m->head.w, m->wte.w);
         pf_model_free(m);
     }
 }
@@ -398,15 +398,15 @@ test_types(void **ctx)
     for (int askew = 0; askew < 2; askew++) {
         write_model("", askew);
         m = open_model(NULL);
-        assert_int_equal(m->wte_type, PF_BF16);
-        assert_int_equal(m->wpe_type, PF_BF16);
+        assert_int_equal(m->wte.type, PF_BF16);
+        assert_int_equal(m->wpe.type, PF_BF16);
         assert_int_equal(m->blocks[1].fc.type, PF_BF16);
         assert_int_equal((uintptr_t)m->blocks[1].fc.w % 2, 0);
-        memcpy(&bits, m->wpe, sizeof bits);
+        memcpy(&bits, m->wpe.w, sizeof bits);
         assert_int_equal(bits, 0x3f80); /* tensor 1, element 0 */
         assert_true(m->blocks[0].ln1.gain[0] == 2);
         assert_true(m->blocks[0].ln1.bias[0] == 3);
-        assert_true(m->blocks[0].qkv.bias[0] == 5);
+        assert_true(m->blocks[0].qkv[0].bias[0] == 5);
         pf_model_free(m);
     }
 }
@@ -467,8 +467,8 @@ test_bad(void **ctx)
     snprintf(path, sizeof path, "%s/model.safetensors", dir);
     unlink(path);
     check_fails("model.safetensors", "");
-    put("config.json", "{\"model_type\":\"bert\"}", 21);
-    check_fails("config.json", "bert");
+    put("config.json", "{\"model_type\":\"llama\"}", 22);
+    check_fails("config.json", "llama");
 }
 
 /* The bundled model. */
@@ -483,8 +483,8 @@ test_fairy(void **ctx)
         fail_msg("%s", err.msg);
     assert_int_equal(m->head.out, 4096);
     assert_int_equal(m->head.in, 160);
-    assert_int_equal(m->blocks[5].qkv.out, 480);
-    assert_ptr_equal(m->head.w, m->wte);
+    assert_int_equal(m->blocks[5].qkv[0].out, 480);
+    assert_ptr_equal(m->head.w, m->wte.w);
     pf_model_free(m);
 }
 

@@ -147,8 +147,17 @@ test_bad_files(void **ctx)
     check_fails(PF_EMODEL, "model.safetensors");
     put("model.safetensors", ONE("a"), 1); /* short, and long */
     check_fails(PF_EMODEL, "1 bytes of data");
+    check_fails(PF_EMODEL, "before the end of tensor a");
+    put("model.safetensors", "{\"p\":{\"dtype\":\"U8\",\"shape\":[2],"
+        "\"data_offsets\":[2,4]},\"q\":{\"dtype\":\"U8\",\"shape\":[2],"
+        "\"data_offsets\":[0,2]},\"r\":{\"dtype\":\"U8\",\"shape\":[2],"
+        "\"data_offsets\":[4,6]}}", 3);
+    check_fails(PF_EMODEL, "before the end of tensor p");
     put("model.safetensors", ONE("a"), 3);
     check_fails(PF_EMODEL, "3 bytes of data");
+    check_fails(PF_EMODEL, "of no tensor");
+    put("model.safetensors", "{\"a\":x}", 0);
+    check_fails(PF_EMODEL, "(byte 5 of the header)");
     snprintf(path, sizeof path, "%s/model.safetensors", dir);
     unlink(path);
     assert_int_equal(mkdir(path, 0700), 0);
@@ -161,6 +170,16 @@ put_index(const char *text)
     put_bytes("model.safetensors.index.json", text, strlen(text));
 }
 
+/* `one` in a, `two` and `three` in b. */
+static void
+put_shards(void)
+{
+    put("a.safetensors", ONE("one"), 2);
+    put("b.safetensors", "{\"two\":{\"dtype\":\"I8\",\"shape\":[1],"
+        "\"data_offsets\":[0,1]},\"three\":{\"dtype\":\"I8\",\"shape\":[2],"
+        "\"data_offsets\":[1,3]}}", 3);
+}
+
 static void
 test_shards(void **ctx)
 {
@@ -168,10 +187,7 @@ test_shards(void **ctx)
     size_t bytes, n = 0;
 
     (void)ctx;
-    put("a.safetensors", ONE("one"), 2);
-    put("b.safetensors", "{\"two\":{\"dtype\":\"I8\",\"shape\":[1],"
-        "\"data_offsets\":[0,1]},\"three\":{\"dtype\":\"I8\",\"shape\":[2],"
-        "\"data_offsets\":[1,3]}}", 3);
+    put_shards();
     put_index("{\"metadata\":{\"total_size\":5},\"weight_map\":{"
         "\"one\":\"a.safetensors\",\"two\":\"b.safetensors\","
         "\"three\":\"b.safetensors\"}}");
@@ -184,6 +200,46 @@ test_shards(void **ctx)
     while (pf_weights_file(w, n, &bytes))
         n++;
     assert_int_equal(n, 2);
+    assert_int_equal(pf_weights_check(w, dir, NULL), PF_OK);
+    pf_weights_free(w);
+}
+
+/* An index that opens, but is wrong about a tensor. */
+static void
+test_check(void **ctx)
+{
+    static const struct {
+        const char *map, *word;
+    } bad[] = {
+        { "\"one\":\"a.safetensors\",\"two\":\"b.safetensors\"",
+            "tensor three of b.safetensors is not listed" },
+        { "\"one\":\"b.safetensors\",\"two\":\"a.safetensors\","
+            "\"three\":\"b.safetensors\"",
+            "tensor one is in a.safetensors" },
+        { "\"one\":\"a.safetensors\",\"two\":\"b.safetensors\","
+            "\"three\":\"b.safetensors\",\"four\":\"b.safetensors\"",
+            "tensor four is in no file" },
+        { "\"one\":\"a.safetensors\",\"two\":\"b.safetensors\","
+            "\"two\":\"b.safetensors\"", "tensor two stands twice" },
+    };
+    struct pf_weights *w;
+    struct pf_err err;
+    char text[400];
+
+    (void)ctx;
+    put_shards();
+    for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {
+        snprintf(text, sizeof text, "{\"weight_map\":{%s}}", bad[i].map);
+        put_index(text);
+        assert_int_equal(pf_weights_open(&w, dir, &err), PF_OK);
+        assert_int_equal(pf_weights_check(w, dir, &err), PF_EMODEL);
+        if (!strstr(err.msg, bad[i].word))
+            fail_msg("%s", err.msg);
+        pf_weights_free(w);
+    }
+    put("model.safetensors", ONE("one"), 2); /* goes before an index */
+    assert_int_equal(pf_weights_open(&w, dir, &err), PF_OK);
+    assert_int_equal(pf_weights_check(w, dir, &err), PF_OK);
     pf_weights_free(w);
 }
 
@@ -223,6 +279,7 @@ main(void)
         cmocka_unit_test_setup_teardown(test_one_file, make_dir, remove_dir),
         cmocka_unit_test_setup_teardown(test_bad_files, make_dir, remove_dir),
         cmocka_unit_test_setup_teardown(test_shards, make_dir, remove_dir),
+        cmocka_unit_test_setup_teardown(test_check, make_dir, remove_dir),
         cmocka_unit_test_setup_teardown(test_bad_shards, make_dir,
             remove_dir),
     };

@@ -1,0 +1,148 @@
+/*
+ * The layers that work row by row: linear ones, norms, activations.  Work is
+ * cut into tasks for the threads along columns or rows, never along a sum.
+ */
+#include "forward-private.h"
+
+#include <math.h>
+#include <stdlib.h>
+
+enum { COLUMN_TASK = 96 }; /* columns of one task at least */
+
+/* Below this many multiplications a second thread costs more than it saves. */
+#define WORTH_A_THREAD ((size_t)1 << 19)
+
+enum pf_status
+pf_run_scratch(struct pf_runner *r, size_t rows, size_t width,
+    struct pf_err *err)
+{
+    size_t n, bytes;
+
+    if (!pf_mul(rows, width, &n) || !pf_mul(n, sizeof(float), &bytes)
+        || bytes > SIZE_MAX / 2)
+        return pf_fail_mem(err);
+    if (n <= r->cap)
+        return PF_OK;
+    free(r->scratch);
+    r->cap = 0;
+    r->scratch = aligned_alloc(64, (bytes + 63) / 64 * 64);
+    if (!r->scratch)
+        return pf_fail_mem(err);
+    r->cap = n;
+    return PF_OK;
+}
+
+void
+pf_run_tasks(struct pf_runner *r, void (*task)(void *, size_t), void *ctx,
+    size_t n, size_t work)
+{
+    if (work >= WORTH_A_THREAD && n > 1)
+        pf_pool_run(r->pool, task, ctx, n);
+    else
+        for (size_t i = 0; i < n; i++)
+            task(ctx, i);
+}
+
+struct product {
+    const struct pf_kernels *kern;
+    const struct pf_linear *lin;
+    float *y;
+    size_t ldy;
+    const float *x;
+    size_t M, columns; /* columns of one task */
+};
+
+static void
+product_task(void *ctx, size_t i)
+{
+    const struct product *p = ctx;
+    const struct pf_linear *l = p->lin;
+    size_t n0 = i * p->columns, n1 = pf_least(n0 + p->columns, l->out);
+
+    (l->out_in ? p->kern->matmul_nt : p->kern->matmul_nn)(p->y, p->ldy, p->x,
+        l->in, l->w, l->type, l->bias, p->M, l->in, l->out, n0, n1);
+}
+
+void
+pf_run_linear(struct pf_runner *r, const struct pf_linear *lin, float *y,
+    size_t ldy, const float *x, size_t M)
+{
+    struct product p = { r->kern, lin, y, ldy, x, M, lin->out };
+    size_t threads = pf_pool_threads(r->pool), work = M * lin->in * lin->out;
+
+    if (threads > 1 && work >= WORTH_A_THREAD) {
+        p.columns = pf_blocks_of(lin->out, 4 * threads);
+        if (p.columns < COLUMN_TASK)
+            p.columns = COLUMN_TASK;
+        p.columns = pf_blocks_of(p.columns, 48) * 48;
+    }
+    pf_run_tasks(r, product_task, &p, pf_blocks_of(lin->out, p.columns),
+        work);
+}
+
+struct row_work {
+    struct pf_runner *r;
+    float *y;
+    const float *x;
+    size_t M, width;
+    const struct pf_norm *norm;
+};
+
+static void
+norm_task(void *ctx, size_t i)
+{
+    const struct row_work *w = ctx;
+    size_t end = pf_least((i + 1) * PF_ROW_TASK, w->M);
+
+    for (size_t m = i * PF_ROW_TASK; m < end; m++)
+        w->r->kern->layernorm(w->y + m * w->width, w->x + m * w->width,
+            w->norm->gain, w->norm->bias, w->width, w->r->m->config.eps);
+}
+
+void
+pf_run_norm(struct pf_runner *r, float *y, const float *x, size_t M,
+    const struct pf_norm *norm)
+{
+    struct row_work w = { r, y, x, M, r->m->config.width, norm };
+
+    pf_run_tasks(r, norm_task, &w, pf_blocks_of(M, PF_ROW_TASK),
+        M * w.width * 4);
+}
+
+static void
+act_task(void *ctx, size_t i)
+{
+    const struct row_work *w = ctx;
+    size_t from = i * PF_ROW_TASK * w->width;
+    size_t n = pf_least((i + 1) * PF_ROW_TASK, w->M) * w->width - from;
+    float *x = w->y + from;
+
+    switch (w->r->m->config.act) {
+    case PF_GELU_TANH:
+        w->r->kern->gelu_tanh(x, n);
+        break;
+    case PF_GELU:
+        w->r->kern->gelu(x, n);
+        break;
+    case PF_RELU:
+        for (size_t k = 0; k < n; k++)
+            x[k] = x[k] > 0 ? x[k] : 0;
+        break;
+    case PF_SILU:
+        for (size_t k = 0; k < n; k++)
+            x[k] = x[k] / (1 + expf(-x[k]));
+        break;
+    case PF_QUICK_GELU:
+        for (size_t k = 0; k < n; k++)
+            x[k] = x[k] / (1 + expf(-1.702f * x[k]));
+    }
+}
+
+void
+pf_run_act(struct pf_runner *r, float *x, size_t M, size_t width)
+{
+    struct row_work w = { r, x, NULL, M, width, NULL };
+
+    pf_run_tasks(r, act_task, &w, pf_blocks_of(M, PF_ROW_TASK),
+        M * width * 16);
+}
