@@ -1,181 +1,207 @@
-/* attend: the residual stream through the model's blocks. */
+/*
+ * attend: the residual stream through the blocks of a model, or bare
+ * attention.
+ */
 #include "cli.h"
 
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include <pipeformer/forward.h>
-#include <pipeformer/maps.h>
-#include <pipeformer/model.h>
 
+#include "attend-bare.h"
+#include "attend-model.h"
+
+/*
+ * Options that only a model has a use for, and those that only bare attention
+ * has, exclude each other.  With neither, each record tells by what it has;
+ * then the model is opened for the first that wants it.
+ */
 struct attend {
-    struct pf_model *model;
-    struct pf_runner *runner;
-    struct pf_kv_cache *cache;
-    const char *layers_arg, *heads_arg;
-    size_t *layers, n_layers; /* what -l asks for, else all */
-    size_t *heads, n_heads;   /* whose weights are wanted */
-    bool attn;
-    size_t kv_mem;
-    /* What `check` found out about the records of the batch, in order. */
-    struct job {
-        size_t T, pos, from; /* from: index of the first layer to run */
-        float *hidden; /* in the record's memory: changed in place */
-        struct pf_kv *kv;
-    } *jobs;
-    size_t n_jobs, cap_jobs;
-    struct pf_buf key, fork;
+    struct attend_model model;
+    struct attend_bare bare;
+    const char *model_by, *bare_by; /* such an option, as it was written */
 };
 
-enum { HEADS = CLI_LONG, KV_MEM };
+enum {
+    HEADS = CLI_LONG, TAP, PATCH, ZERO, PART, KV_MEM, CAUSAL, NO_CAUSAL,
+    SCALE, UNIFORM, N_HEAD,
+};
 
 static const struct cli_option options[] = {
     { "layers", 'l', "LIST", "run these blocks only, 0-5,8 (0-based)" },
     { "attn", 'a', NULL, "add the attention weights, attn [L,H,T,S]" },
-    { "heads", HEADS, "LIST", "with -a: of these heads only" },
+    { "heads", HEADS, "LIST", "with -a and --tap: of these heads only" },
+    { "tap", TAP, "NAME,...", "add activations: blocks.*.resid_post; bare: "
+        "attn_scores" },
+    { "patch", PATCH, "FILE", "replace activations by those of its records" },
+    { "zero", ZERO, "NAME[:HEAD]", "set activations to zero" },
+    { "part", PART, "attn|mlp", "run this half of each block only" },
     { "kv-mem", KV_MEM, "SIZE", "memory for keys and values of live "
         "sequences (1G)" },
+    { "causal", CAUSAL, "[=upper-left|lower-right]", "bare: no row sees the "
+        "keys behind it" },
+    { "no-causal", NO_CAUSAL, NULL, "bare: each row sees all keys (default)" },
+    { "scale", SCALE, "X", "bare: what scores are multiplied by (1/sqrt(D))" },
+    { "uniform", UNIFORM, NULL, "bare: the mean of the rows so far" },
+    { "weights", 'w', "FILE", "bare: wq, wk, wv and wo, if there, project "
+        "hidden" },
+    { "n-head", N_HEAD, "N", "with -w: the number of heads (1)" },
     { NULL, 0, NULL, NULL },
 };
+
+/* --tap: the one that bare attention has, and those of a model. */
+static void
+add_taps(struct attend *a, const char *list)
+{
+    for (;;) {
+        size_t len = strcspn(list, ",");
+
+        if (len == 11 && memcmp(list, "attn_scores", len) == 0) {
+            a->bare.scores = true;
+            a->bare_by = "--tap attn_scores";
+        } else {
+            if (a->model.taps.len)
+                pf_buf_addc(&a->model.taps, ',');
+            pf_buf_add(&a->model.taps, list, len);
+            a->model_by = "--tap with other names than attn_scores";
+        }
+        if (!list[len])
+            return;
+        list += len + 1;
+    }
+}
+
+static void
+add_patch(struct attend_model *m, const char *file)
+{
+    m->patches = realloc(m->patches, (m->n_patches + 1) * sizeof *m->patches);
+    if (!m->patches)
+        cli_die("out of memory");
+    m->patches[m->n_patches++] = file;
+}
+
+static void
+model_option(struct attend *a, int key, const char *arg)
+{
+    struct attend_model *m = &a->model;
+
+    switch (key) {
+    case 'l':
+        m->layers_list = arg;
+        a->model_by = "-l";
+        break;
+    case HEADS:
+        m->heads_list = arg;
+        a->model_by = "--heads";
+        break;
+    case PATCH:
+        add_patch(m, arg);
+        a->model_by = "--patch";
+        break;
+    case ZERO:
+        if (m->zeros.len)
+            pf_buf_addc(&m->zeros, ',');
+        pf_buf_adds(&m->zeros, arg);
+        a->model_by = "--zero";
+        break;
+    case PART:
+        if (strcmp(arg, "attn") != 0 && strcmp(arg, "mlp") != 0)
+            cli_usage("--part: '%s' is neither attn nor mlp", arg);
+        m->parts = arg[0] == 'a' ? PF_PART_ATTN : PF_PART_MLP;
+        a->model_by = "--part";
+        break;
+    case KV_MEM:
+        m->kv_mem = cli_size("--kv-mem", arg);
+        a->model_by = "--kv-mem";
+        break;
+    }
+}
 
 static void
 option(void *ctx, int key, const char *arg)
 {
     struct attend *a = ctx;
+    struct attend_bare *b = &a->bare;
 
     switch (key) {
-    case 'l': a->layers_arg = arg; break;
-    case 'a': a->attn = true; break;
-    case HEADS: a->heads_arg = arg; break;
-    case KV_MEM: a->kv_mem = cli_size("--kv-mem", arg); break;
+    case 'a':
+        a->model.attn = b->attn = true;
+        break;
+    case TAP:
+        add_taps(a, arg);
+        break;
+    case CAUSAL:
+        b->causal = arg ? arg : "upper-left";
+        if (strcmp(b->causal, "upper-left") != 0
+            && strcmp(b->causal, "lower-right") != 0)
+            cli_usage("--causal: '%s' is neither upper-left nor lower-right",
+                b->causal);
+        a->bare_by = "--causal";
+        break;
+    case NO_CAUSAL:
+        b->no_causal = true;
+        a->bare_by = "--no-causal";
+        break;
+    case SCALE:
+        b->scale = cli_num("--scale", arg, -1e30, 1e30);
+        a->bare_by = "--scale";
+        break;
+    case UNIFORM:
+        b->uniform = true;
+        a->bare_by = "--uniform";
+        break;
+    case 'w':
+        b->weights = arg;
+        a->bare_by = "-w";
+        break;
+    case N_HEAD:
+        b->n_head = (size_t)cli_int("--n-head", arg, 1, 1 << 20);
+        a->bare_by = "--n-head";
+        break;
+    default:
+        model_option(a, key, arg);
     }
 }
 
 static const struct cli_command command = {
     .name = "attend",
-    .synopsis = "[-aj] [-l LIST] [-m MODEL] [--heads LIST] [--kv-mem SIZE] "
-        "[file ...]",
+    .synopsis = "[-aj] [-l LIST] [-m MODEL] [--heads LIST] [--tap NAME,...] "
+        "[...] [file ...]",
     .summary = "Takes the residual stream through the model's blocks, "
-        "attention and MLP:\nhidden -> hidden.",
+        "attention and MLP:\nhidden -> hidden; or, without a model, q, k, v "
+        "-> context.",
     .options = options,
     .option = option,
     .model = true,
 };
 
-/* Where a record that has passed `layer` blocks goes on. */
-static enum pf_status
-first_layer(const struct attend *a, const struct pf_record *rec, size_t *from,
-    struct pf_err *err)
+static bool
+is_bare(const struct attend *a, const struct pf_record *rec)
 {
-    int64_t layer;
-    enum pf_status st = pf_record_i64(rec, "layer", 0, &layer, err);
-
-    *from = 0;
-    if (st || a->layers_arg)
-        return st;
-    if (layer < 0 || layer > (int64_t)a->model->config.layers)
-        return pf_fail(err, PF_ERANGE, "layer: %lld, but the model has %zu "
-            "blocks", (long long)layer, a->model->config.layers);
-    if (layer == (int64_t)a->model->config.layers)
-        return pf_fail(err, PF_ESTATE, "hidden has passed all %zu blocks "
-            "already (-l names blocks to run again)",
-            a->model->config.layers);
-    *from = (size_t)layer;
-    return PF_OK;
+    return a->bare_by
+        || (!a->model_by && attend_bare_takes(&a->bare, rec));
 }
 
 static enum pf_status
 check(void *ctx, struct cli_item *item, struct pf_err *err)
 {
     struct attend *a = ctx;
-    struct pf_record *rec = &item->rec;
-    bool fork = pf_record_has(rec, "fork");
-    const float *hidden;
     enum pf_status st;
-    struct job j = { 0 };
-    struct pf_err why;
 
-    pf_buf_clear(&a->key);
-    pf_buf_clear(&a->fork);
-    if ((st = cli_check_model(rec, a->model, err))
-        || (st = cli_hidden(rec, a->model->config.width, &hidden, &j.T, err))
-        || (st = pf_record_pos(rec, &j.pos, err))
-        || (st = pf_record_seq(rec, "seq", &a->key, err))
-        || (st = pf_record_seq(rec, "fork", &a->fork, err))
-        || (st = first_layer(a, rec, &j.from, err))
-        || (a->attn && (st = pf_maps_check(rec, a->heads, a->n_heads, j.T,
-            j.pos + j.T, err))))
-        return st;
-    j.hidden = (float *)hidden;
-    if (!pf_grow(&a->jobs, &a->cap_jobs, a->n_jobs + 1, sizeof *a->jobs))
-        return pf_fail_mem(err);
-    st = pf_kv_begin(a->cache, &j.kv, a->key.data ? a->key.data : "",
-        a->key.len, fork ? a->fork.data : NULL, a->fork.len, j.pos, j.T,
-        j.from, &why);
-    if (st && st != PF_AGAIN) {
-        const struct pf_field *seq = pf_record_field(rec, "seq");
-
-        return seq ? pf_fail(err, st, "seq %.*s: %.300s",
-            (int)(seq->len < 60 ? seq->len : 60), seq->text, why.msg)
-            : pf_fail(err, st, "%s", why.msg);
-    }
-    if (a->attn)
-        item->bytes = sizeof(float) * a->n_layers * a->n_heads * j.T
-            * (j.pos + j.T);
-    if (!st)
-        a->jobs[a->n_jobs++] = j;
-    return st;
+    if (is_bare(a, &item->rec))
+        return attend_bare_check(&a->bare, item, err);
+    st = attend_model_open(&a->model, err);
+    return st ? st : attend_model_check(&a->model, item, err);
 }
 
 static enum pf_status
 mark(void *ctx, const struct pf_record *rec, struct pf_err *err)
 {
     struct attend *a = ctx;
-    enum pf_status st;
 
-    if (!pf_record_field(rec, "seq"))
-        return PF_OK;
-    pf_buf_clear(&a->key);
-    st = pf_record_seq(rec, "seq", &a->key, err);
-    return st ? st : pf_kv_end(a->cache, a->key.data, a->key.len, err);
-}
-
-static enum pf_status
-run_batch(struct attend *a, struct cli_item **items, struct pf_rows *rows,
-    size_t n, size_t *at, struct pf_err *err)
-{
-    size_t from = 0, to;
-    enum pf_status st = PF_OK;
-
-    for (size_t i = 0; i < n; i++) {
-        struct job *j = &a->jobs[i];
-        struct pf_record *rec = &items[i]->rec;
-        const size_t *layers = a->layers + j->from;
-        size_t n_layers = a->n_layers - j->from;
-
-        *at = i;
-        rows[i] = (struct pf_rows){ j->hidden, j->T, j->pos, j->kv, j->from,
-            NULL };
-        if (a->attn)
-            st = pf_maps_add(rec, layers, n_layers, a->heads, a->n_heads,
-                j->T, j->pos + j->T, &rows[i].attn, err);
-        if (!st)
-            st = pf_record_set_i64(rec, "layer",
-                (int64_t)layers[n_layers - 1] + 1, err);
-        if (st)
-            return st;
-    }
-    /* Records that start at the same layer go together. */
-    for (; !st && from < n; from = to) {
-        size_t first = a->jobs[from].from;
-
-        for (to = from + 1; to < n && a->jobs[to].from == first; to++)
-            ;
-        *at = from;
-        st = pf_blocks(a->runner, a->cache, rows + from, to - from,
-            a->layers + first, a->n_layers - first, a->heads, a->n_heads, err);
-    }
-    return st;
+    return attend_model_mark(&a->model, rec, err);
 }
 
 static enum pf_status
@@ -183,35 +209,58 @@ step(void *ctx, struct cli_item **items, size_t n, size_t *at,
     struct pf_err *err)
 {
     struct attend *a = ctx;
-    struct pf_rows *rows = calloc(n, sizeof *rows);
-    enum pf_status st = rows ? run_batch(a, items, rows, n, at, err)
-        : pf_fail_mem(err);
+    enum pf_status st = PF_OK;
+    size_t k, done;
 
-    free(rows);
-    a->n_jobs = 0;
-    pf_kv_idle(a->cache);
+    for (size_t i = 0; i < n && !st; i = k) {
+        *at = i;
+        k = i + 1;
+        if (is_bare(a, &items[i]->rec)) {
+            st = attend_bare_one(&a->bare, items[i], err);
+            continue;
+        }
+        while (k < n && !is_bare(a, &items[k]->rec))
+            k++;
+        done = 0;
+        st = attend_model_step(&a->model, items + i, k - i, &done, err);
+        *at = i + done;
+    }
     return st;
 }
 
-static size_t *
-list(const char *name, const char *arg, size_t limit, size_t *n)
+/* Options that do not go together; lists get their ends. */
+static void
+check_options(struct attend *a)
 {
-    size_t *all;
+    struct attend_model *m = &a->model;
 
-    if (arg)
-        return cli_list(name, arg, limit, n);
-    all = malloc(limit * sizeof *all);
-    if (!all)
+    if (cli.model_given)
+        a->model_by = "-m";
+    if (a->model_by && a->bare_by)
+        cli_usage("%s is for bare attention, %s for the blocks of a model",
+            a->bare_by, a->model_by);
+    if (m->attn && !(m->parts & PF_PART_ATTN))
+        cli_usage("-a: with --part mlp there is no attention");
+    for (size_t i = 0; i < m->n_patches; i++)
+        for (size_t k = 0; k < cli.n_files; k++)
+            if (strcmp(m->patches[i], "-") == 0
+                && strcmp(cli.files[k], "-") == 0)
+                cli_usage("--patch -: standard input is what it patches");
+    if (m->taps.len)
+        pf_buf_addc(&m->taps, '\0');
+    if (m->zeros.len)
+        pf_buf_addc(&m->zeros, '\0');
+    if (m->taps.failed || m->zeros.failed)
         cli_die("out of memory");
-    for (*n = 0; *n < limit; ++*n)
-        all[*n] = *n;
-    return all;
 }
 
 int
 main(int argc, char **argv)
 {
-    struct attend a = { .kv_mem = KV_MEM_DEFAULT };
+    struct attend a = {
+        .model = { .kv_mem = KV_MEM_DEFAULT, .parts = PF_PART_BOTH },
+        .bare = { .scale = NAN },
+    };
     struct cli_filter filter = {
         .ctx = &a,
         .main_input = "hidden",
@@ -221,30 +270,17 @@ main(int argc, char **argv)
         .mark = mark,
         .step = step,
     };
-    const struct pf_config *c;
     struct pf_err err;
     int status;
 
     cli_options(argc, argv, &command, &a);
-    if (a.heads_arg && !a.attn)
-        cli_usage("--heads says whose weights -a adds; give -a too");
-    a.model = cli_model();
-    c = &a.model->config;
-    a.layers = list("-l", a.layers_arg, c->layers, &a.n_layers);
-    a.heads = list("--heads", a.heads_arg, c->heads, &a.n_heads);
-    a.runner = cli_runner(a.model);
-    if (pf_kv_cache_new(&a.cache, a.n_layers, c->width, a.kv_mem, &err))
+    check_options(&a);
+    if (!a.model_by)
+        attend_bare_start(&a.bare);
+    else if (attend_model_open(&a.model, &err))
         cli_die("%s", err.msg);
-    cli_note("%zu of %zu blocks, %s kernels, %zu threads", a.n_layers,
-        c->layers, pf_runner_kernels(a.runner), cli.threads);
     status = cli_run(&filter);
-    pf_kv_cache_free(a.cache);
-    pf_runner_free(a.runner);
-    pf_model_free(a.model);
-    pf_buf_fini(&a.key);
-    pf_buf_fini(&a.fork);
-    free(a.jobs);
-    free(a.layers);
-    free(a.heads);
+    attend_model_free(&a.model);
+    attend_bare_free(&a.bare);
     return status;
 }

@@ -41,16 +41,28 @@ cli_is_vocabulary(const char *dir)
         && !cli_has_file(dir, "model.safetensors.index.json");
 }
 
+enum pf_status
+cli_open_model(struct pf_model **model, struct pf_err *err)
+{
+    struct pf_buf dir = PF_BUF_INIT;
+    enum pf_status st = pf_model_find(&dir, cli.model, err);
+
+    if (!st) {
+        cli_note("model %s: %s", cli.model, dir.data);
+        st = pf_model_open(model, dir.data, err);
+    }
+    pf_buf_fini(&dir);
+    return st;
+}
+
 struct pf_model *
 cli_model(void)
 {
-    struct pf_buf dir = cli_model_dir();
     struct pf_model *model;
     struct pf_err err;
 
-    if (pf_model_open(&model, dir.data, &err))
+    if (cli_open_model(&model, &err))
         cli_die("%s", err.msg);
-    pf_buf_fini(&dir);
     return model;
 }
 

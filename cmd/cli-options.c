@@ -50,7 +50,8 @@ spell(char *s, size_t size, const struct cli_option *o)
         : snprintf(s, size, "    --%s", o->name);
 
     if (o->arg)
-        n += snprintf(s + n, size - (size_t)n, " %s", o->arg);
+        n += snprintf(s + n, size - (size_t)n, "%s%s",
+            o->arg[0] == '[' ? "" : " ", o->arg);
     return (size_t)n;
 }
 
@@ -226,7 +227,8 @@ add_options(const struct cli_option *o, struct option *longs, size_t *n,
 {
     for (; o && o->name; o++) {
         longs[(*n)++] = (struct option){ o->name,
-            o->arg ? required_argument : no_argument, NULL, o->key };
+            !o->arg ? no_argument : o->arg[0] == '[' ? optional_argument
+            : required_argument, NULL, o->key };
         if (o->key < CLI_LONG) {
             shorts[(*len)++] = (char)o->key;
             if (o->arg)

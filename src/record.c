@@ -46,7 +46,8 @@ pf_tensor_name(const char *name, enum pf_dtype *type)
 bool
 pf_metadata_name(const char *name)
 {
-    static const char *const names[] = { "layers", "heads", "allow", "probs" };
+    static const char *const names[] = { "layers", "heads", "positions",
+        "allow", "probs" };
 
     for (size_t i = 0; i < sizeof names / sizeof *names; i++)
         if (pf_same_name(names[i], name))

@@ -63,7 +63,65 @@ want 'but not of other heads' \
     'attend -a -l 0 --heads 1 in | attend -a -l 1 >/dev/null' '' 1 '' \
     'attend: <stdin>:1: attn: *'
 want '--heads without -a' 'attend --heads 1 in' '' 2 - 'attend: *-a*'
+want '--heads with taps that have none' \
+    'attend --heads 1 --tap blocks.0.mlp_out in' '' 2 - 'attend: --heads *'
 want '--heads 4' 'attend -a --heads 4 in' '' 2 - 'attend: --heads: *last is 3*'
+
+# --- A model, or none: by the options, else by the record.  (Taps and patches:
+# pipe/probe.t.)
+qkv='{"q":[[1,0]],"k":[[1,0],[0,1]],"v":[[1],[2]]}'
+check 'q, k, v need no model' \
+    "echo '$qkv' | PIPEFORMER_MODEL=/no/where attend -j |
+        jq -e '.context | length == 1'"
+want 'hidden does' "PIPEFORMER_MODEL=/no/where attend in >/dev/null" '' 1 '' \
+    'attend: in:1: model /no/where*'
+want 'the records before it come through' \
+    "{ echo '$qkv'; tensor -o json in; } |
+        PIPEFORMER_MODEL=/no/where attend -j --keep-going |
+        jq -c '[has(\"context\"), has(\"error\")]'" \
+    '' 0 '[true,false]
+[false,true]' 'attend: <stdin>:2: model /no/where*'
+json 'both in one stream, in order' \
+    "{ echo '$qkv'; tensor -o json in; echo '$qkv'; tensor -o json in; } |
+        attend -j" '' 'map(has("context")) == [true, false, true, false]
+        and .[1].layer == 6 and .[1].hidden == .[3].hidden
+        and .[0].context == .[2].context'
+want 'a bad one among them' \
+    "{ echo '$qkv'; tensor -o json in; echo '{\"q\":[[1]],\"k\":[[1,2]],\"v\":[[1]]}'
+        tensor -o json in; echo '$qkv'; } | attend -j --keep-going |
+        jq -c '[has(\"context\"), has(\"error\"), .layer]'" '' 0 \
+    '[true,false,null]
+[false,false,6]
+[false,true,null]
+[false,false,6]
+[true,false,null]' 'attend: <stdin>:3: *'
+for option in '-m /no/where' '-m /no/where -l 0'; do
+    want "$option: at once" "attend $option </dev/null" '' 1 - \
+        'attend: model /no/where*'
+done
+for option in '-l 0' '--heads 0 -a' '--kv-mem 1G' '--part attn' \
+    '--zero blocks.0.mlp_out' '--tap blocks.0.mlp_out' '--patch none'; do
+    want "$option is for a model" \
+        "PIPEFORMER_MODEL=/no/where attend $option </dev/null" '' 1 - \
+        'attend: model /no/where*'
+    want "$option with --scale 2" "attend $option --scale 2" '' 2 - \
+        'attend: --scale is for bare attention, * for the blocks of a model*'
+done
+for option in --causal --causal=lower-right --no-causal '--scale 2' \
+    --uniform '--tap attn_scores'; do
+    want "$option with -m" "attend $option -m fairy" '' 2 - \
+        'attend: *is for bare attention, -m for the blocks of a model*'
+done
+want '--tap attn_scores beside others' \
+    'attend --tap attn_scores,blocks.0.mlp_out in' '' 2 - \
+    'attend: *attn_scores*'
+want '--causal=x' 'attend --causal=x' '' 2 - 'attend: --causal: *'
+want '--no-causal=x' 'attend --no-causal=x' '' 2 - 'attend: *--no-causal*'
+want '--scale x' 'attend --scale x' '' 2 - 'attend: --scale: *'
+want '--part all' 'attend --part all in' '' 2 - \
+    'attend: --part: *attn*mlp*'
+want '--part mlp -a' 'attend --part mlp -a in' '' 2 - 'attend: -a: *'
+want '--n-head 0' 'attend --n-head 0' '' 2 - 'attend: --n-head: *'
 
 # --- Memory.
 for size in 1Q -1 1.5M x "''" ' 1' 1KK 99999999999G \
