@@ -90,23 +90,59 @@ vocabulary(struct pf_buf *b, const char *dir, bool check)
     pf_tokenizer_free(tok);
 }
 
+static bool
+ends(const char *name, const char *end)
+{
+    size_t n = strlen(name), k = strlen(end);
+
+    return n >= k && strcmp(name + n - k, end) == 0;
+}
+
+/*
+ * Is this a weight that counts?  Some files hold masks and position numbers as
+ * well, or a tied head once more.
+ */
+static bool
+counts(const struct pf_model *m, const struct pf_tensor *t)
+{
+    static const char *const heads[] = { "lm_head.weight",
+        "cls.predictions.decoder.weight", "vocab_projector.weight" };
+    bool integer = t->dtype == PF_BOOL || t->dtype == PF_U8
+        || t->dtype == PF_I8 || t->dtype == PF_I16 || t->dtype == PF_U16
+        || t->dtype == PF_I32 || t->dtype == PF_U32 || t->dtype == PF_I64
+        || t->dtype == PF_U64;
+
+    if (integer || ends(t->name, ".attn.masked_bias")
+        || (ends(t->name, ".attn.bias") && t->ndim == 4)
+        || (strcmp(t->name, "cls.predictions.decoder.bias") == 0
+            && pf_weights_find(m->weights, "cls.predictions.bias")))
+        return false;
+    for (size_t i = 0; i < sizeof heads / sizeof *heads; i++)
+        if (m->config.tied && strcmp(t->name, heads[i]) == 0)
+            return false;
+    return true;
+}
+
 static void
 config(struct pf_buf *b, const struct pf_model *m, const char *dir)
 {
     const struct pf_config *c = &m->config;
-    uint64_t params = 0, by_type[PF_N_DTYPES] = { 0 };
+    uint64_t params = 0, bytes = 0, by_type[PF_N_DTYPES] = { 0 };
     struct pf_buf eos = PF_BUF_INIT;
     const struct pf_tensor *t;
     char eps[PF_F32_MAX + 1], name[32];
 
     for (size_t i = 0; (t = pf_weights_at(m->weights, i)); i++) {
-        params += pf_tensor_count(t);
+        params += counts(m, t) ? pf_tensor_count(t) : 0;
+        bytes += pf_tensor_bytes(t);
         by_type[t->dtype] += pf_tensor_bytes(t);
     }
     for (size_t i = 0; i < c->n_eos; i++)
         pf_buf_printf(&eos, i ? ",%u" : cli.json ? "[%u" : "%u", c->eos[i]);
     if (cli.json)
         pf_buf_adds(&eos, c->n_eos ? "]" : "[]");
+    else if (!c->n_eos)
+        pf_buf_adds(&eos, "none");
     pf_buf_addc(&eos, '\0');
     eps[pf_f32_print(eps, c->eps)] = '\0';
     row(b, "path", dir, true);
@@ -119,11 +155,18 @@ config(struct pf_buf *b, const struct pf_model *m, const char *dir)
     number(b, "intermediate_size", c->inner);
     number(b, "positions", c->positions);
     number(b, "vocab_size", c->vocab);
+    if (c->segments)
+        number(b, "segments", c->segments);
+    row(b, "attention", c->encoder ? "both ways" : "causal", true);
     row(b, "activation", c->act_name, true);
     row(b, "layer_norm_epsilon", eps, false);
-    row(b, "tied_head", c->tied ? "true" : "false", false);
+    row(b, "tied_head", !m->head.w ? cli.json ? "null" : "no head" : c->tied
+        ? "true" : "false", false);
+    if (c->encoder)
+        row(b, "pooler", m->pooler.w ? "true" : "false", false);
     row(b, "eos", eos.failed ? "" : eos.data, false);
     number(b, "parameters", params);
+    number(b, "bytes", bytes);
     for (int i = 0; i < PF_N_DTYPES; i++) {
         if (!by_type[i])
             continue;
@@ -138,13 +181,17 @@ tensors(struct pf_buf *b, const struct pf_model *m)
 {
     const struct pf_tensor *t;
     char shape[128];
+    size_t width = 40;
 
     if (cli.json)
         pf_buf_adds(b, ",\"tensors\":[");
+    for (size_t i = 0; (t = pf_weights_at(m->weights, i)); i++)
+        if (strlen(t->name) > width && strlen(t->name) < 100)
+            width = strlen(t->name);
     for (size_t i = 0; (t = pf_weights_at(m->weights, i)); i++) {
         pf_shape_format(shape, sizeof shape, t->shape, t->ndim);
         if (!cli.json) {
-            pf_buf_printf(b, "%-40s %-5s %s\n", t->name,
+            pf_buf_printf(b, "%-*s %-5s %s\n", (int)width, t->name,
                 pf_dtype_name(t->dtype), shape);
             continue;
         }
@@ -157,18 +204,23 @@ tensors(struct pf_buf *b, const struct pf_model *m)
         pf_buf_addc(b, ']');
 }
 
-/* Is this a tensor of a block that config.json does not have? */
+/*
+ * Is this a tensor of a block that config.json does not have?  Blocks are
+ * numbered behind "h." or "layer.", at the beginning or behind a dot.
+ */
 static bool
 beyond(const struct pf_model *m, const char *name)
 {
-    unsigned long layer;
+    const char *p;
 
-    if (strncmp(name, "transformer.", 12) == 0)
-        name += 12;
-    if (strncmp(name, "h.", 2) != 0 || name[2] < '0' || name[2] > '9')
-        return false;
-    layer = strtoul(name + 2, NULL, 10);
-    return layer >= m->config.layers;
+    for (p = name; p; p = (p = strchr(p, '.')) ? p + 1 : NULL) {
+        size_t skip = strncmp(p, "h.", 2) == 0 ? 2
+            : strncmp(p, "layer.", 6) == 0 ? 6 : 0;
+
+        if (skip && p[skip] >= '0' && p[skip] <= '9')
+            return strtoul(p + skip, NULL, 10) >= m->config.layers;
+    }
+    return false;
 }
 
 /*
@@ -176,12 +228,17 @@ beyond(const struct pf_model *m, const char *name)
  * when it was opened.
  */
 static bool
-sound(const struct pf_model *m)
+sound(const struct pf_model *m, const char *dir)
 {
     const struct pf_tensor *t;
     float some[1024];
     bool all = true;
+    struct pf_err err;
 
+    if (pf_weights_check(m->weights, dir, &err)) {
+        cli_warn("%s", err.msg);
+        all = false;
+    }
     for (size_t i = 0; (t = pf_weights_at(m->weights, i)); i++) {
         if (beyond(m, t->name)) {
             cli_warn("%s: tensor %s is of a block that config.json does not "
@@ -200,8 +257,8 @@ sound(const struct pf_model *m)
             at = pf_first_nonfinite(some, k);
             if (at == k)
                 continue;
-            cli_warn("%s: tensor %s is not finite at element %zu", cli.model,
-                t->name, from + at);
+            cli_warn("%s: tensor %s is not finite at element %zu, %g",
+                cli.model, t->name, from + at, (double)some[at]);
             all = false;
             break;
         }
@@ -211,19 +268,26 @@ sound(const struct pf_model *m)
 
 /* Its tokenizer, if the files of one are there. */
 static bool
-sound_tokenizer(const char *dir)
+sound_tokenizer(const char *dir, const struct pf_model *m)
 {
     struct pf_tokenizer *tok;
     struct pf_err err;
+    bool fits;
 
-    if (!cli_has_file(dir, "vocab.json"))
+    if (!cli_has_file(dir, "vocab.json") && !cli_has_file(dir, "vocab.txt")
+        && !cli_has_file(dir, "tokenizer.json"))
         return true;
     if (pf_tokenizer_open(&tok, dir, &err)) {
         cli_warn("%s: no tokenizer: %s", cli.model, err.msg);
-        return !cli_has_file(dir, "merges.txt");
+        return !cli_has_file(dir, "merges.txt")
+            && !cli_has_file(dir, "tokenizer.json");
     }
+    fits = pf_tokenizer_size(tok) <= m->config.vocab;
+    if (!fits)
+        cli_warn("%s: the tokenizer has %zu ids, the model knows %zu",
+            cli.model, (size_t)pf_tokenizer_size(tok), m->config.vocab);
     pf_tokenizer_free(tok);
-    return true;
+    return fits;
 }
 
 int
@@ -248,7 +312,7 @@ main(int argc, char **argv)
     else if (pf_model_open(&m, dir.data, &err))
         cli_die("%s", err.msg);
     else if (info.check)
-        status = sound(m) + sound_tokenizer(dir.data) < 2;
+        status = sound(m, dir.data) + sound_tokenizer(dir.data, m) < 2;
     else
         config(&b, m, dir.data);
     if (m && info.check && !status && !cli.quiet)

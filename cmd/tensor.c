@@ -7,11 +7,12 @@
 #include <string.h>
 
 #include <pipeformer/compare.h>
+#include <pipeformer/cosine.h>
 #include <pipeformer/json.h>
 #include <pipeformer/slice.h>
 
 struct tensor {
-    enum { LIST, RECORDS, NPY, SUMMARY, DIFF } action;
+    enum { LIST, RECORDS, NPY, SUMMARY, DIFF, COSINE } action;
     enum pf_format format;
     const char **select, **drop; /* NAME[:SLICE]; NAME */
     size_t n_select, n_drop;
@@ -22,10 +23,16 @@ struct tensor {
     struct pf_record other_rec;
     double atol, rtol;
     bool different;
+    /* --cosine: */
+    const char *cosine;
+    struct pf_rows rows;
+    bool begun, matrices;   /* the records have matrices, not vectors */
+    struct pf_record *held; /* those with vectors, until the end */
+    size_t n_held, cap_held;
     struct pf_buf lines; /* about the record at hand */
 };
 
-enum { SUM = CLI_LONG, DIFF_FILE, ATOL, RTOL, DROP };
+enum { SUM = CLI_LONG, DIFF_FILE, ATOL, RTOL, DROP, COS };
 
 static const struct cli_option options[] = {
     { "output", 'o', "json|safetensors|npy", "write records in that form" },
@@ -34,6 +41,8 @@ static const struct cli_option options[] = {
     { "drop", DROP, "NAME", "leave out a tensor or field" },
     { "summary", SUM, NULL, "min, max, mean, std, norm, NaN count of each" },
     { "diff", DIFF_FILE, "FILE", "compare with the records of FILE" },
+    { "cosine", COS, "NAME", "cosines of its rows; of vectors, with those of "
+        "all records" },
     { "atol", ATOL, "X", "with --diff: absolute difference allowed (0)" },
     { "rtol", RTOL, "X", "with --diff: relative difference allowed (0)" },
     { NULL, 0, NULL, NULL },
@@ -52,7 +61,7 @@ static void
 action(struct tensor *t, int what)
 {
     if (t->action != LIST)
-        cli_usage("only one of -o, --summary, --diff");
+        cli_usage("only one of -o, --summary, --diff, --cosine");
     t->action = what;
 }
 
@@ -77,6 +86,10 @@ option(void *ctx, int key, const char *arg)
         t->other_name = arg;
         cli.failed = 2;
         break;
+    case COS:
+        action(t, COSINE);
+        t->cosine = arg;
+        break;
     case ATOL: t->atol = cli_num("--atol", arg, 0, INFINITY); break;
     case RTOL: t->rtol = cli_num("--rtol", arg, 0, INFINITY); break;
     }
@@ -84,8 +97,8 @@ option(void *ctx, int key, const char *arg)
 
 static const struct cli_command command = {
     .name = "tensor",
-    .synopsis = "[-j] [-o json|safetensors|npy | --summary | --diff FILE] "
-        "[-s NAME[:SLICE]]\n       [--drop NAME] [file ...]",
+    .synopsis = "[-j] [-o json|safetensors|npy | --summary | --diff FILE | "
+        "--cosine NAME]\n       [-s NAME[:SLICE]] [--drop NAME] [file ...]",
     .summary = "Lists, converts, selects, summarises and compares the tensors "
         "of records.",
     .options = options,
@@ -259,6 +272,107 @@ diff(struct tensor *t, struct pf_buf *b, const struct cli_item *item,
     return st;
 }
 
+/* --- Cosines --- */
+
+/* Rows against rows of one matrix. */
+static enum pf_status
+compare_rows(struct tensor *t, struct pf_record *rec, const float *v,
+    const size_t *shape, struct pf_err *err)
+{
+    struct pf_tensor *out = pf_record_put(rec, "cosine", PF_F32, 2,
+        (size_t[]){ shape[0], shape[0] }, NULL);
+    enum pf_status st = out ? PF_OK : pf_fail_mem(err);
+
+    pf_rows_clear(&t->rows);
+    for (size_t i = 0; i < shape[0] && !st; i++)
+        st = pf_rows_add(&t->rows, v + i * shape[1], shape[1], err);
+    for (size_t i = 0; i < shape[0] && !st; i++)
+        pf_rows_cosines(&t->rows, i, (float *)out->data + i * shape[0]);
+    return st;
+}
+
+/* Keeps a record until the end, when all vectors are known. */
+static enum pf_status
+hold(struct tensor *t, struct cli_item *item, struct pf_err *err)
+{
+    if (!pf_grow(&t->held, &t->cap_held, t->n_held + 1, sizeof *t->held))
+        return pf_fail_mem(err);
+    t->held[t->n_held++] = item->rec;
+    item->rec = (struct pf_record)PF_RECORD_INIT;
+    item->skip = true;
+    return PF_OK;
+}
+
+static enum pf_status
+cosine(struct tensor *t, struct cli_item *item, struct pf_err *err)
+{
+    struct pf_record *rec = &item->rec;
+    const struct pf_tensor *x = pf_record_tensor(rec, t->cosine);
+    char shape[128];
+    size_t n, dims[PF_MAX_DIMS];
+    enum pf_status st;
+    struct pf_err why;
+    bool matrix;
+    float *v;
+
+    if (pf_record_is_mark(rec))
+        return t->n_held ? hold(t, item, err) : PF_OK;
+    if (!x)
+        return pf_fail(err, PF_ESHAPE, "%s: the record has no such tensor",
+            t->cosine);
+    if (x->ndim != 1 && x->ndim != 2)
+        return pf_fail(err, PF_ESHAPE, "%s: has the shape %s, not [C] or "
+            "[T, C]; -s takes a part of it", t->cosine,
+            pf_shape_format(shape, sizeof shape, x->shape, x->ndim));
+    matrix = x->ndim == 2 || x->shape[0] == 0; /* [] has lost its C */
+    if (t->begun && t->matrices != matrix)
+        return pf_fail(err, PF_ESHAPE, "%s: has the shape %s, those before "
+            "were %s", t->cosine, pf_shape_format(shape, sizeof shape,
+            x->shape, x->ndim), t->matrices ? "matrices" : "vectors");
+    t->begun = true;
+    t->matrices = matrix;
+    n = pf_tensor_count(x);
+    v = n > SIZE_MAX / 8 ? NULL : pf_arena_alloc(&rec->mem, n * sizeof *v);
+    if (!v)
+        return pf_fail_mem(err);
+    if (!pf_to_f32(v, x->data, x->dtype, n))
+        return pf_fail(err, PF_EFORMAT, "%s: no arithmetic on type %s",
+            t->cosine, pf_dtype_name(x->dtype));
+    memcpy(dims, x->shape, sizeof dims);
+    cli_drop(rec, t->cosine);
+    if (t->matrices)
+        return compare_rows(t, rec, v, dims, err);
+    st = pf_rows_add(&t->rows, v, n, &why);
+    return st ? pf_fail(err, st, "%s: %.300s", t->cosine, why.msg)
+        : hold(t, item, err);
+}
+
+/* The records that were held, each with the cosines of its vector. */
+static enum pf_status
+release(struct tensor *t, struct pf_err *err)
+{
+    bool whole = !cli_status() || cli.keep_going;
+    enum pf_status st = PF_OK;
+    struct pf_tensor *out;
+    size_t row = 0;
+
+    for (size_t i = 0; i < t->n_held; i++) {
+        struct pf_record *rec = &t->held[i];
+
+        if (!st && whole && !pf_record_is_mark(rec)) {
+            out = pf_record_put(rec, "cosine", PF_F32, 1, &t->rows.n, NULL);
+            if (out)
+                pf_rows_cosines(&t->rows, row++, (float *)out->data);
+            else
+                st = pf_fail_mem(err);
+        }
+        if (!st && whole)
+            st = cli_emit(rec, err);
+        pf_record_fini(rec);
+    }
+    return st;
+}
+
 /* --- The filter --- */
 
 static enum pf_status
@@ -289,6 +403,9 @@ one(void *ctx, struct cli_item *item, struct pf_err *err)
         break;
     case DIFF:
         st = diff(t, b, item, err);
+        break;
+    case COSINE:
+        return cosine(t, item, err);
     }
     if (!st)
         st = pf_buf_check(b, err);
@@ -297,13 +414,15 @@ one(void *ctx, struct cli_item *item, struct pf_err *err)
     return st;
 }
 
-/* Records of the other file that have no partner. */
+/* Records of the other file that have no partner; records that were held. */
 static enum pf_status
 end(void *ctx, struct pf_err *err)
 {
     struct tensor *t = ctx;
     enum pf_status st;
 
+    if (t->action == COSINE)
+        return release(t, err);
     if (t->action != DIFF || cli_status())
         return PF_OK;
     st = pf_reader_next(&t->other_reader, &t->other_rec, NULL, err);
@@ -345,11 +464,13 @@ main(int argc, char **argv)
     t.other_reader.in = &t.other;
     t.other_reader.all_tensors = true;
     filter.format = t.format;
-    filter.text = t.action != RECORDS;
+    filter.text = t.action != RECORDS && t.action != COSINE;
     status = cli_run(&filter);
     pf_in_fini(&t.other);
     pf_reader_fini(&t.other_reader);
     pf_record_fini(&t.other_rec);
+    pf_rows_fini(&t.rows);
+    free(t.held);
     pf_buf_fini(&t.lines);
     free(t.select);
     free(t.drop);

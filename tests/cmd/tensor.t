@@ -171,4 +171,93 @@ want '--diff: a wrong option' 'tensor --diff a --atol -1' '' 2 - \
 want '--atol without --diff' 'tensor --atol 1' "$r" 2 - 'tensor: *--diff*'
 want '--diff is strict: the least bit' "printf '{\"hidden\":[1.0000001]}' >b
     tensor --diff b >/dev/null" '{"hidden":[1]}' 1 ''
+
+# --- --cosine: rows of a matrix, or the vectors of all records.
+want '--cosine of a matrix: its rows' 'tensor --cosine q' \
+    '{"a":1.50,"q":[[3,4],[4,3],[-6,-8],[0,0]],"ids":[1]}' 0 \
+    '{"a":1.50,"ids":[1],"cosine":[[1,0.96,-1,null],[0.96,1,-0.96,null],'\
+'[-1,-0.96,1,null],[null,null,null,null]]}'
+want '--cosine of matrices: each by itself' \
+    'tensor --cosine q | jq -c .cosine' \
+    '{"q":[[1,0],[0,2]]}
+{"q":[[5]]}
+{"q":[]}' 0 '[[1,0],[0,1]]
+[[1]]
+[]'
+want '--cosine: a vector among matrices' 'tensor --cosine x' '{"x":[[1,2]]}
+{"x":[1,2]}' 1 - \
+    'tensor: <stdin>:2: x: has the shape [[]2], those before were matrices'
+want '--cosine of vectors: each with those of all records' \
+    'tensor --cosine embedding' '{"seq":"x","embedding":[3,4],"l":"one"}
+{"seq":"y","embedding":[4,3],"ids":[5]}
+{"seq":"x","pos":3,"done":"eos"}
+{"embedding":[-4,-3]}' 0 '{"seq":"x","l":"one","cosine":[1,0.96,-0.96]}
+{"seq":"y","ids":[5],"cosine":[0.96,1,-1]}
+{"seq":"x","pos":3,"done":"eos"}
+{"cosine":[-0.96,-1,1]}'
+echo '{"x":[1,0]}' >one
+echo '{"x":[1,1]}' >two
+want '  also of several files' 'tensor --cosine x one two one | jq -c .cosine' \
+    '' 0 '[1,0.70710677,1]
+[0.70710677,1,0.70710677]
+[1,0.70710677,1]'
+want '--cosine after -s' 'tensor -s x::,0 --cosine x' \
+    '{"x":[[1,9],[2,9]]}
+{"x":[[2,9],[-1,9]]}' 0 '{"cosine":[1,0]}
+{"cosine":[0,1]}'
+want '--cosine: --keep' 'tensor --keep x --cosine x one' '' 0 \
+    '{"x":[1,0],"cosine":[1]}'
+want '--cosine of integers' 'tensor --cosine ids' '{"ids":[3,4]}' 0 \
+    '{"cosine":[1]}'
+want '--cosine: vectors of different length' 'tensor --cosine x' \
+    '{"x":[1,2]}
+{"x":[1,2,3]}' 1 - 'tensor: <stdin>:2: x: 3 numbers, those before have 2'
+is '  nothing but the error is written' "$(jq -c keys out)" '["error"]'
+want '  with --keep-going, the others are' \
+    'tensor --keep-going --cosine x | jq -c .cosine' '{"x":[1,2]}
+{"x":[1,2,3]}
+{"x":[2,4]}' 0 - 'tensor: <stdin>:2: *'
+is '  in the end' "$(cat out)" 'null
+[1,1]
+[1,1]'
+want '--cosine: a matrix among vectors' 'tensor --cosine x' '{"x":[1,2]}
+{"x":[[1,2]]}' 1 - \
+    'tensor: <stdin>:2: x: has the shape [[]1, 2], those before were vectors'
+want '--cosine: more axes' 'tensor --cosine x' '{"x":[[[1,2]]]}' 1 - \
+    'tensor: <stdin>:1: x: has the shape *, not [[]C] or [[]T, C]; -s takes*'
+want '--cosine: not there' 'tensor --cosine y one' '' 1 - \
+    'tensor: one:1: y: the record has no such tensor'
+want '--cosine of F8' "python3 -c '
+from stream import *
+sys.stdout.buffer.write(document({\"x\": Tensor(\"F8_E5M2\", [2], b\"ab\")}))
+' | tensor --cosine x" '' 1 - \
+    'tensor: <stdin>:1: x: no arithmetic on type F8_E5M2'
+want '--cosine with -o' 'tensor -o json --cosine x' '' 2 - \
+    'tensor: only one of *--cosine*'
+json '--cosine: the sentences of the page' "printf '%s\n' \
+    'Once there was a king' 'Once there was a queen' 'They were all dead' |
+    tok-encode | embed | attend | tensor -s hidden:-1 --cosine hidden" '' \
+    'map(.cosine) | .[0][1] > 0.8 and .[0][2] < 0.4 and . == transpose
+        and all(length == 3)'
+
+# --- One word in three sentences, layer by layer (pipeformer(7)).
+mini=$SHARED/models/all-MiniLM-L6-v2
+if [ -d "$mini" ]; then
+    printf '%s\n' 'a green apple fell from the tree' \
+        'apple the company sells a new phone' \
+        'new york is called the big apple' | tok-encode -m "$mini" |
+        embed -m "$mini" >apples
+    json 'the apple: in the end the company is further off than the city' '
+        for l in 0 1 2 3 4 5; do
+            attend -m "'"$mini"'" -j -l 0-$l apples |
+                jq -c ".hidden = .hidden[[3, 1, 7][.seq]]" |
+                tensor --cosine hidden | jq -sc "map(.cosine)"
+        done' '' 'length == 6 and all(. == transpose)
+            and .[5][0][1] < .[0][0][1] - 0.1
+            and .[5][0][1] < .[5][0][2] - 0.1
+            and (.[5][0][1] - 0.59 | fabs) < 0.01
+            and (.[5][0][2] - 0.81 | fabs) < 0.01'
+else
+    skip 'the apple' "no $mini"
+fi
 finish
