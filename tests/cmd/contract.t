@@ -3,7 +3,7 @@
 . "${PF_SOURCE:-$(dirname "$0")/../..}/tests/lib.sh"
 
 [ $# -gt 0 ] || set -- tok-encode tok-decode tok-train embed attend unembed \
-    sample generate tensor model-info
+    sample generate pool score tensor attn-stat model-info
 
 # --- Input for each: good.NAME.json and good.NAME.bin hold three records (two
 # of generate's would come out in any order: it writes them --whole).
@@ -18,7 +18,11 @@ cp ids good.tensor.json
 embed -j ids >good.attend.json
 attend -j good.attend.json >good.unembed.json
 unembed -j good.unembed.json >good.sample.json
-for name in tok-decode embed generate tensor attend unembed sample; do
+unembed -A -j good.unembed.json >good.score.json
+cp good.unembed.json good.pool.json
+attend -aj good.attend.json | jq -c '. + {done: "length"}' >good.attn-stat.json
+for name in tok-decode embed generate tensor attend unembed sample score \
+    attn-stat pool; do
     tensor -o safetensors good.$name.json >good.$name.bin
 done
 
@@ -28,9 +32,11 @@ describe() {
     case $1 in
     tok-encode) run='tok-encode -r' writes=records ;;
     tok-decode) run=tok-decode writes=text ;;
-    embed | attend | unembed) run=$1 writes=records ;;
+    embed | attend | unembed | pool) run=$1 writes=records ;;
     sample) run=sample writes=records ;;
     generate) run='generate -n 2 --whole' writes=records ;;
+    score) run=score writes=records ;;
+    attn-stat) run='attn-stat -l 0 --heads 0' writes=records ;;
     tensor) run='tensor -o json' writes=records ;;
     tok-train) run=tok-train writes=vocabulary ;;
     model-info) run=model-info writes=none ;;
@@ -88,7 +94,7 @@ for name; do
     run "PIPEFORMER_THREADS=x $name" "$(cat ids)"
     said "$name: PIPEFORMER_THREADS=x: 2" 2 "$name: *PIPEFORMER_THREADS*"
     case $name in
-    tensor | tok-train) ;; # no model
+    tensor | tok-train | score | attn-stat | pool) ;; # no model
     *)
         run "PIPEFORMER_MODEL=/no/where $name" "$(cat ids)"
         case $name in
@@ -245,7 +251,7 @@ true'
     # --- Marks go through, or end here; nothing is said about them.
     run "$run" '{"seq":"zz","pos":3,"done":"stop"}'
     case $name in
-    tensor | tok-encode | embed | attend | unembed)
+    tensor | tok-encode | embed | attend | unembed | score | pool)
         is "$run: a mark is passed on" "$(tensor -o json out)" \
             '{"seq":"zz","pos":3,"done":"stop"}'
         ;;
@@ -291,6 +297,10 @@ run 'tensor >/dev/full' "$(cat ids)"
 said 'tensor, as a list: a full disk' 1 'tensor: <stdout>: *'
 run 'tensor --summary >/dev/full' "$(cat ids)"
 said 'tensor --summary: a full disk' 1 'tensor: <stdout>: *'
+run 'tensor --cosine ids >/dev/full' "$(head -n 1 ids)"
+said 'tensor --cosine: a full disk' 1 'tensor: <stdout>: *'
+run 'score --ppl >/dev/full' ''
+said 'score --ppl: a full disk' 1 'score: <stdout>: *'
 run 'tensor -s ids -o npy >/dev/full' "$(cat ids)"
 said 'tensor -o npy: a full disk' 1 'tensor: <stdout>: *'
 run 'tok-decode -r >/dev/full' "$(cat ids)"
