@@ -12,6 +12,7 @@ enum {
     READ_MIN = 64 * 1024,   /* room that a read finds at least */
     WRITE_MAX = 64 * 1024,  /* waiting bytes that are written out unasked */
     SHRINK = 4 * 1024 * 1024,
+    EXPECT_MAX = 1 << 28,   /* bytes that are reserved before they come */
 };
 
 static enum pf_status
@@ -46,12 +47,38 @@ pf_in_fini(struct pf_in *in)
     *in = (struct pf_in)PF_IN_INIT;
 }
 
+/* Moves what is there to new memory. */
+static bool
+move(struct pf_in *in, size_t cap)
+{
+    size_t have = in->end - in->start;
+    char *data = malloc(cap);
+
+    if (!data)
+        return false;
+    if (have)
+        memcpy(data, in->data + in->start, have);
+    free(in->data);
+    in->data = data;
+    in->cap = cap;
+    in->start = 0;
+    in->end = have;
+    return true;
+}
+
+void
+pf_in_expect(struct pf_in *in, size_t n)
+{
+    /* It may be a lie; what is not touched costs nothing, up to a bound. */
+    if (n <= EXPECT_MAX && in->cap < n + READ_MIN)
+        move(in, n + READ_MIN);
+}
+
 /* Room behind `end`: by moving what is there, else by doubling. */
 static bool
 make_room(struct pf_in *in)
 {
-    size_t have = in->end - in->start, cap;
-    char *data;
+    size_t have = in->end - in->start;
 
     if (in->cap - in->end >= READ_MIN)
         return true;
@@ -64,18 +91,7 @@ make_room(struct pf_in *in)
     }
     if (in->cap > SIZE_MAX / 2 - READ_MIN)
         return false;
-    cap = 2 * have + 2 * READ_MIN;
-    data = malloc(cap);
-    if (!data)
-        return false;
-    if (have)
-        memcpy(data, in->data + in->start, have);
-    free(in->data);
-    in->data = data;
-    in->cap = cap;
-    in->start = 0;
-    in->end = have;
-    return true;
+    return move(in, 2 * have + 2 * READ_MIN);
 }
 
 enum pf_status

@@ -513,6 +513,8 @@ look(struct pf_reader *r, struct frame *f, struct pf_err *err)
         }
         if (r->need)
             need = r->need;
+        if (need > n)
+            pf_in_expect(in, need);
     }
     if (need <= n)
         *f = (struct frame){ kind, need, 0 };

@@ -46,6 +46,12 @@ void pf_in_fini(struct pf_in *in);
  */
 enum pf_status pf_in_fill(struct pf_in *in, struct pf_err *err);
 
+/*
+ * So many bytes are expected, those that are there included: room for them at
+ * once is cheaper than what grows.  No more than a hint.
+ */
+void pf_in_expect(struct pf_in *in, size_t n);
+
 /* Would pf_in_fill return at once? */
 bool pf_in_ready(const struct pf_in *in);
 
