@@ -777,26 +777,34 @@ pf_json_add_i64(struct pf_buf *b, int64_t v)
         b->len += pf_i64_print(s, v);
 }
 
+/* 000 to 999. */
+#define TEN(x) x "0" x "1" x "2" x "3" x "4" x "5" x "6" x "7" x "8" x "9"
+#define HUNDRED(x) TEN(x "0") TEN(x "1") TEN(x "2") TEN(x "3") TEN(x "4") \
+    TEN(x "5") TEN(x "6") TEN(x "7") TEN(x "8") TEN(x "9")
+
+static const char thousand[] = HUNDRED("0") HUNDRED("1") HUNDRED("2")
+    HUNDRED("3") HUNDRED("4") HUNDRED("5") HUNDRED("6") HUNDRED("7")
+    HUNDRED("8") HUNDRED("9");
+
 /*
- * Up to six digits: two numbers of three, whose four bytes are made by
- * multiplying with 41/4096 and 103/1024, for 1/100 and 1/10.  The first digit
- * is in the lowest byte, so leading zeros are the low zero bytes.
+ * Up to six digits: two of three from a table, the first digit in the lowest
+ * byte, so that leading zeros are the low bytes that are '0'.
  */
 static inline char *
 print_id(char *s, uint32_t v)
 {
-    uint64_t x, q;
+    uint32_t high, low;
+    uint64_t x;
     unsigned zeros;
 
     if (v >= 1000000 || __BYTE_ORDER__ != __ORDER_LITTLE_ENDIAN__)
         return s + pf_i64_print(s, v);
-    x = v / 1000 | (uint64_t)(v % 1000) << 24;
-    q = (x * 41 >> 12) & 0x00000f00000f;
-    x -= q * 100;
-    x = q | (x * 103 >> 10 & 0x00000f00000f) << 8
-        | (x - (x * 103 >> 10 & 0x00000f00000f) * 10) << 16;
-    zeros = (unsigned)__builtin_ctzll(x | (uint64_t)1 << 40) / 8;
-    x = (x | 0x303030303030) >> 8 * zeros;
+    memcpy(&high, thousand + 3 * (v / 1000), 4);
+    memcpy(&low, thousand + 3 * (v % 1000), 4);
+    x = (high & 0xffffff) | (uint64_t)low << 24;
+    zeros = (unsigned)__builtin_ctzll((x ^ 0x303030303030)
+        | (uint64_t)1 << 40) / 8;
+    x >>= 8 * zeros;
     memcpy(s, &x, 8);
     return s + 6 - zeros;
 }

@@ -24,6 +24,8 @@ enum {
     LONG_KEY = 32,
     LONG_IDS = 7,
     MORE = 1 << 20, /* ids that no entry has room for */
+    MANY_NEW = 1000,     /* new pieces that make a text a large one */
+    MANY_TOKENS = 50000,
     BATCH = 64,
 };
 
@@ -333,6 +335,45 @@ long_entry(const struct pf_pieces *p, const uint64_t key[LONG_KEY / 8])
         >> (64 - LONG_BITS)];
 }
 
+static inline struct pf_short_set *
+short_set(const struct pf_pieces *p, uint64_t a, uint64_t b)
+{
+    return &p->shorts[hash2(a, b) >> (64 - SHORT_BITS)];
+}
+
+/* A new entry of a set takes the place of the elder one. */
+static struct pf_short_entry *
+new_entry(struct pf_short_set *set, uint64_t a, uint64_t b)
+{
+    set->way[1] = set->way[0];
+    set->way[0].a = a;
+    set->way[0].b = b;
+    return &set->way[0];
+}
+
+/*
+ * A text that has many words will have most of those that are tokens: learns
+ * these at once, the frequent ones, which have the low ids, last.
+ */
+static void
+learn_tokens(struct pf_pieces *p)
+{
+    size_t size = pf_vocab_size(p->tok->vocab), len;
+    struct pf_short_entry *e;
+    const char *bytes;
+    uint64_t a, b;
+
+    for (size_t id = size < MANY_TOKENS ? size : MANY_TOKENS; id-- > 0;) {
+        bytes = pf_vocab_bytes(p->tok->vocab, (uint32_t)id, &len);
+        if (!bytes || len == 0 || len >= SHORT_KEY)
+            continue;
+        short_key(&a, &b, bytes, len, len);
+        e = new_entry(short_set(p, a, b), a, b);
+        e->ids[0] = (uint32_t)id;
+        e->n = 1;
+    }
+}
+
 /* Puts the last n ids into an entry that has room for `room` of them. */
 static void
 keep_ids(struct pf_pieces *p, uint32_t *ids, size_t room, uint32_t *count,
@@ -354,7 +395,7 @@ static enum pf_status
 encode_new(struct pf_pieces *p, const char *s, size_t len,
     struct pf_short_set *set, uint64_t a, uint64_t b, struct pf_err *err)
 {
-    struct pf_short_entry *e = &set->way[0];
+    struct pf_short_entry *e;
     struct pf_long_entry *l;
     size_t before = p->n, n;
     enum pf_status st = by_model(p, s, len, err);
@@ -367,10 +408,10 @@ encode_new(struct pf_pieces *p, const char *s, size_t len,
         memset(p->longs, 0, sizeof *p->longs << LONG_BITS);
         p->n_more = 0;
     }
+    if (++p->n_new == MANY_NEW && p->tok->whole)
+        learn_tokens(p);
     if (len < SHORT_KEY) {
-        set->way[1] = *e;
-        e->a = a;
-        e->b = b;
+        e = new_entry(set, a, b);
         keep_ids(p, e->ids, SHORT_IDS, &e->n, n);
     } else {
         uint64_t key[LONG_KEY / 8];
@@ -423,8 +464,7 @@ encode_batch(struct pf_pieces *p, const char *text, size_t len, size_t begin,
         size = ends[i] - from;
         if (size < SHORT_KEY) {
             short_key(&look[i].a, &look[i].b, text + from, size, len - from);
-            look[i].set = &p->shorts[hash2(look[i].a, look[i].b)
-                >> (64 - SHORT_BITS)];
+            look[i].set = short_set(p, look[i].a, look[i].b);
             __builtin_prefetch(look[i].set);
         } else {
             /* A key that no entry has. */

@@ -28,7 +28,7 @@ struct pf_pieces {
     struct pf_long_entry *longs;
     void *memory[2];
     uint32_t *more;
-    size_t n_more;
+    size_t n_more, n_new;
 };
 
 /* Zeroed, with `tok` set, is a good beginning. */
