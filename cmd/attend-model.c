@@ -52,7 +52,8 @@ load_patch(struct attend_model *m, const char *file)
         if (st == PF_END)
             break;
         number++;
-        if (st || pf_hooks_patch(m->hooks, &rec, &err))
+        if (st || cli_check_model(&rec, m->model, &err)
+            || pf_hooks_patch(m->hooks, &rec, &err))
             cli_die("--patch: %s:%llu: %s", name, number, err.msg);
     }
     if (pf_hooks_patch_end(m->hooks, &err))
@@ -103,6 +104,16 @@ attend_model_open(struct attend_model *m, struct pf_err *err)
     cli_note("%zu of %zu blocks, %s kernels, %zu threads", m->n_layers,
         c->layers, pf_runner_kernels(m->runner), cli.threads);
     return PF_OK;
+}
+
+void
+attend_model_end(const struct attend_model *m)
+{
+    size_t n = m->hooks ? pf_hooks_unused(m->hooks) : 0;
+
+    if (n)
+        cli_warn("--patch: %zu record%s met no row: no record has that seq, or "
+            "no row that position", n, n == 1 ? "" : "s");
 }
 
 void

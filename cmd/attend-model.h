@@ -38,6 +38,9 @@ struct attend_model {
  * command.
  */
 enum pf_status attend_model_open(struct attend_model *m, struct pf_err *err);
+/* After the last record: tells of patches that did nothing. */
+void attend_model_end(const struct attend_model *m);
+
 void attend_model_free(struct attend_model *m);
 
 /* As in struct cli_filter; with the model open. */

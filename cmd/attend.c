@@ -58,6 +58,8 @@ add_taps(struct attend *a, const char *list)
     for (;;) {
         size_t len = strcspn(list, ",");
 
+        if (len == 0)
+            cli_usage("--tap: an empty name");
         if (len == 11 && memcmp(list, "attn_scores", len) == 0) {
             a->bare.scores = true;
             a->bare_by = "--tap attn_scores";
@@ -101,6 +103,8 @@ model_option(struct attend *a, int key, const char *arg)
         a->model_by = "--patch";
         break;
     case ZERO:
+        if (!*arg)
+            cli_usage("--zero: an empty name");
         if (m->zeros.len)
             pf_buf_addc(&m->zeros, ',');
         pf_buf_adds(&m->zeros, arg);
@@ -193,6 +197,9 @@ check(void *ctx, struct cli_item *item, struct pf_err *err)
     if (is_bare(a, &item->rec))
         return attend_bare_check(&a->bare, item, err);
     st = attend_model_open(&a->model, err);
+    if (!st && !pf_record_has(&item->rec, "hidden"))
+        st = pf_fail(err, PF_ESHAPE, "the record has no hidden (embed gives "
+            "it), nor q, k and v (bare attention)");
     return st ? st : attend_model_check(&a->model, item, err);
 }
 
@@ -280,6 +287,8 @@ main(int argc, char **argv)
     else if (attend_model_open(&a.model, &err))
         cli_die("%s", err.msg);
     status = cli_run(&filter);
+    if (!status)
+        attend_model_end(&a.model);
     attend_model_free(&a.model);
     attend_bare_free(&a.bare);
     return status;

@@ -133,6 +133,7 @@ decode_record(void *ctx, struct cli_item *item, struct pf_err *err)
     const uint32_t *ids;
     size_t n, pos, shown;
     enum pf_status st;
+    struct pf_err why;
     bool more, begun;
 
     item->skip = !d->records;
@@ -153,9 +154,10 @@ decode_record(void *ctx, struct cli_item *item, struct pf_err *err)
         return write_list(d, ids, shown, err);
     begun = pos > 0;
     st = pf_tokenizer_decode(d->tok, ids, shown, d->skip_special, &begun,
-        &d->bytes, err);
+        &d->bytes, &why);
     if (st)
-        return st;
+        return pf_fail(err, st, "%s%s", why.msg, st == PF_ERANGE
+            ? " (are -e and -m those of the ids?)" : "");
     if (!d->records)
         return pf_texts_add(d->texts, d->key.data, d->key.len, pos, more,
             f != NULL, d->bytes.data, d->bytes.len, err);

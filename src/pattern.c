@@ -482,6 +482,15 @@ pf_pattern_known(const char *pattern, bool *exact)
     return PF_SCAN_NONE;
 }
 
+bool
+pf_pattern_is_word(const char *pattern)
+{
+    size_t n = strspn(pattern, "abcdefghijklmnopqrstuvwxyz"
+        "ABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_");
+
+    return n > 1 && !pattern[n];
+}
+
 const char *
 pf_pattern_named(const char *name)
 {

@@ -34,6 +34,9 @@ enum pf_status pf_pattern_translate(struct pf_buf *out, const char *pattern,
  */
 enum pf_scan pf_pattern_known(const char *pattern, bool *exact);
 
+/* Whether it looks like a name, of two letters or digits or more. */
+bool pf_pattern_is_word(const char *pattern);
+
 /* The original pattern of gpt2, cl100k, qwen2 or o200k, or NULL. */
 const char *pf_pattern_named(const char *name);
 

@@ -28,6 +28,7 @@ struct patch {
     size_t *heads, n_heads; /* NULL: all */
     size_t S;               /* of its maps; 0: it has none */
     struct pf_buf key;      /* of its sequence */
+    bool used;              /* something of it has been put in place */
 };
 
 /* Rows by position, then in the order they came. */
@@ -487,13 +488,25 @@ pf_patches_apply(const struct pf_hooks *h, const struct pf_patches *x,
 
     for (size_t i = find(x, pos); i < x->n && x->e[i].pos - pos < n; i++) {
         const struct entry *e = &x->e[i];
-        const struct patch *p = h->patches[e->patch];
+        struct patch *p = h->patches[e->patch];
         const struct piece *piece = bsearch(&key, p->pieces, p->n_pieces,
             sizeof key, by_site);
 
-        if (piece)
-            changed |= replace_row(h, p, piece, pf_point_kind(point), e->row,
-                head, e->pos, data + (e->pos - pos) * stride, width);
+        if (!piece)
+            continue;
+        p->used = true;
+        changed |= replace_row(h, p, piece, pf_point_kind(point), e->row,
+            head, e->pos, data + (e->pos - pos) * stride, width);
     }
     return changed;
+}
+
+size_t
+pf_hooks_unused(const struct pf_hooks *h)
+{
+    size_t n = 0;
+
+    for (size_t i = 0; i < h->n_patches; i++)
+        n += !h->patches[i]->used;
+    return n;
 }

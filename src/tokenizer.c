@@ -13,6 +13,7 @@
 #include <pipeformer/io.h>
 
 #include "config.h"
+#include "pattern.h"
 #include "tables.h"
 
 struct pf_tokenizer *
@@ -444,6 +445,9 @@ pf_tokenizer_open_ranks(struct pf_tokenizer **tok, const char *path,
     enum pf_status st;
 
     *tok = NULL;
+    if (!named && pf_pattern_is_word(pattern))
+        return pf_fail(err, PF_EMODEL, "no pattern is called %s; gpt2, cl100k, "
+            "qwen2 and o200k are known", pattern);
     st = pf_read_file(path, PF_TOKENIZER_FILE_MAX, &text, &len, err);
     if (!st && special)
         st = pf_read_file(special, PF_TOKENIZER_FILE_MAX, &json, &json_len,

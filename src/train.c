@@ -14,6 +14,7 @@
 #include <pipeformer/pool.h>
 #include <pipeformer/utf8.h>
 
+#include "pattern.h"
 #include "pretok.h"
 
 enum {
@@ -52,7 +53,10 @@ pf_trainer_new(struct pf_trainer **out, const char *pattern,
     t->pattern = pf_pretok_named(t->name);
     if (!t->pattern)
         t->pattern = t->name;
-    st = pf_pretok_new(&t->pretok, t->pattern, 0, err);
+    st = t->pattern == t->name && pf_pattern_is_word(t->name)
+        ? pf_fail(err, PF_EMODEL, "no pattern is called %s; gpt2, cl100k, "
+            "qwen2 and o200k are known", t->name)
+        : pf_pretok_new(&t->pretok, t->pattern, 0, err);
     for (size_t i = 0; i < t->n_lanes && !st; i++)
         st = pf_splitter_new(&t->lanes[i].splitter, t->pretok, err);
     if (st)

@@ -77,6 +77,9 @@ enum pf_status pf_hooks_patch(struct pf_hooks *h, struct pf_record *rec,
 /* After the last one of a file; PF_EFORMAT if it held no activations. */
 enum pf_status pf_hooks_patch_end(struct pf_hooks *h, struct pf_err *err);
 
+/* How many patches have met no row so far: another sequence, or position. */
+size_t pf_hooks_unused(const struct pf_hooks *h);
+
 /* One record's part in a run. */
 struct pf_hooked {
     size_t T, pos;
