@@ -60,12 +60,19 @@ pf_rows_add(struct pf_rows *r, const float *row, size_t C, struct pf_err *err)
     return PF_OK;
 }
 
+/* Rows of no numbers lie nowhere. */
+static const float *
+row_at(const struct pf_rows *r, size_t i)
+{
+    return r->C ? r->v + i * r->C : r->v;
+}
+
 void
 pf_rows_cosines(const struct pf_rows *r, size_t i, float *out)
 {
-    const float *row = r->v + i * r->C;
+    const float *row = row_at(r, i);
 
     for (size_t j = 0; j < r->n; j++)
-        out[j] = (float)(dot(row, r->v + j * r->C, r->C)
+        out[j] = (float)(dot(row, row_at(r, j), r->C)
             / (r->length[i] * r->length[j]));
 }
