@@ -45,6 +45,14 @@ enum pf_status encode_finish(struct encode_worker *w,
 size_t encode_slots(const struct encode *e, bool pair,
     const struct pf_slot **slots, size_t *ids);
 
+/* Writes what a worker has made. */
+enum pf_status encode_collect(struct encode *e, struct encode_worker *w,
+    struct pf_err *err);
+
+/* The ids of one long text, by all workers; its spans, with --offsets. */
+enum pf_status encode_long(struct encode *e, const char *text, size_t len,
+    struct pf_buf *ids, struct pf_buf *spans, struct pf_err *err);
+
 /* Little-endian ids. */
 void encode_add_raw(struct pf_buf *out, const struct encode *e,
     const uint32_t *ids, size_t n);

@@ -106,8 +106,8 @@ work(void *ctx, size_t i)
 }
 
 /* Takes what a worker has made. */
-static enum pf_status
-collect(struct encode *e, struct encode_worker *w, struct pf_err *err)
+enum pf_status
+encode_collect(struct encode *e, struct encode_worker *w, struct pf_err *err)
 {
     enum pf_status st = PF_OK;
 
@@ -137,7 +137,7 @@ write_share(struct encode *e, struct encode_worker *w, size_t first,
     enum pf_status st;
 
     for (;;) {
-        st = collect(e, w, err);
+        st = encode_collect(e, w, err);
         first += w->done;
         if (st || !w->st)
             return st;
@@ -211,7 +211,7 @@ work_part(void *ctx, size_t i)
 }
 
 /* The ids of one long text, by all workers. */
-static enum pf_status
+enum pf_status
 encode_long(struct encode *e, const char *text, size_t len,
     struct pf_buf *ids, struct pf_buf *spans, struct pf_err *err)
 {
@@ -260,7 +260,7 @@ one_long(struct encode *e, const struct encode_job *job, struct pf_err *err)
         st = encode_finish(&e->workers[0], job, &a, NULL, err);
     }
     if (!st)
-        st = collect(e, &e->workers[0], err);
+        st = encode_collect(e, &e->workers[0], err);
     pf_buf_clear(&e->workers[0].out);
     pf_buf_fini(&ids);
     pf_buf_fini(&spans);
@@ -369,87 +369,6 @@ encode_block(struct encode *e, const char *block, size_t len, int delimiter,
         *n += count;
     }
     return st;
-}
-
-/* Ids of the text at hand, as far as it may have them. */
-static void
-add_part(struct encode *e, struct encode_worker *w, const uint32_t *ids,
-    size_t n, size_t room)
-{
-    w->misfit |= n > room;
-    n = n < room ? n : room;
-    if (e->output == ENCODE_RAW)
-        encode_add_raw(&w->out, e, ids, n);
-    e->part += n;
-    w->sum += n;
-}
-
-void
-encode_drop(struct encode *e)
-{
-    e->part = 0;
-    e->begun = false;
-}
-
-enum pf_status
-encode_part(void *ctx, const char *text, size_t len, bool last, size_t *used,
-    struct pf_err *err)
-{
-    struct encode *e = ctx;
-    struct encode_worker *w = &e->workers[0];
-    struct pf_buf ids = PF_BUF_INIT, spans = PF_BUF_INIT;
-    const struct pf_slot *slots;
-    const uint32_t *some = NULL;
-    enum pf_status st;
-    size_t n = 0, n_frame, n_slots, i;
-
-    n_slots = encode_slots(e, false, &slots, &n_frame);
-    *used = last ? len : pf_encoder_border(w->enc, text, len);
-    if (*used || last) {
-        st = encode_long(e, text, *used, &ids, &spans, err);
-        some = (const uint32_t *)(const void *)ids.data;
-        n = ids.len / sizeof *some;
-    } else {
-        st = pf_encode_some(w->enc, text, len, used, &some, &n, err);
-    }
-    if (st)
-        goto done;
-    for (i = 0; slots[i].id != PF_SLOT_TEXT; i++)
-        if (!e->begun)
-            add_part(e, w, &slots[i].id, 1, SIZE_MAX);
-    e->begun = true;
-    add_part(e, w, some, n, e->max == SIZE_MAX ? SIZE_MAX
-        : e->max - (n_frame - i) - e->part);
-    if (last) {
-        while (++i < n_slots)
-            add_part(e, w, &slots[i].id, 1, SIZE_MAX);
-        if (e->eot)
-            encode_add_raw(&w->out, e, &e->eot_id, 1);
-        if (e->output == ENCODE_COUNTS)
-            pf_buf_printf(&w->out, "%zu\n", e->part);
-        encode_drop(e);
-    }
-    st = pf_buf_check(&w->out, err);
-    if (!st)
-        st = collect(e, w, err);
-done:
-    if (st)
-        encode_drop(e);
-    pf_buf_fini(&ids);
-    pf_buf_fini(&spans);
-    return st;
-}
-
-bool
-encode_parts(const struct encode *e)
-{
-    const struct pf_slot *slots;
-    size_t n_frame;
-
-    encode_slots(e, false, &slots, &n_frame);
-    /* What was written of a text cannot be taken back, so none may fail. */
-    return e->output != ENCODE_RECORDS && e->output != ENCODE_COLOR
-        && e->max >= n_frame && pf_tokenizer_complete(e->tok);
 }
 
 enum pf_status

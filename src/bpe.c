@@ -161,6 +161,18 @@ pf_bpe_find(const struct pf_bpe *b, uint32_t left, uint32_t right,
     return (uint32_t)rank;
 }
 
+void
+pf_bpe_bytes_of(const struct pf_vocab *v, uint32_t byte[256])
+{
+    char c;
+
+    for (int i = 0; i < 256; i++) {
+        c = (char)i;
+        if (!pf_vocab_find(v, &c, 1, &byte[i]))
+            byte[i] = PF_BPE_NONE;
+    }
+}
+
 bool
 pf_bpe_merges_of(const struct pf_bpe *b, uint32_t symbol)
 {

@@ -40,6 +40,9 @@ enum pf_status pf_bpe_add(struct pf_bpe *b, uint32_t left, uint32_t right,
 enum pf_status pf_bpe_read_merges(struct pf_bpe *b, const char *text,
     size_t len, const struct pf_vocab *v, struct pf_err *err);
 
+/* The symbol of each byte in a vocabulary of bytes, or PF_BPE_NONE. */
+void pf_bpe_bytes_of(const struct pf_vocab *v, uint32_t byte[256]);
+
 /*
  * Where symbols are bytes: byte[c] is the symbol of c, or PF_BPE_NONE.  Makes
  * the ranks of all pairs of bytes a table; no more merges come.

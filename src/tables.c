@@ -168,7 +168,6 @@ use(struct pf_mapping *m, uint64_t source, struct pf_vocab **v,
     struct pf_vocab_data vd;
     struct pf_bpe_data bd;
     uint32_t byte[256];
-    char c;
 
     if (memcmp(h->magic, magic, sizeof magic) != 0 || h->version != VERSION
         || h->order != ORDER || h->source != source || h->size != m->size
@@ -176,11 +175,7 @@ use(struct pf_mapping *m, uint64_t source, struct pf_vocab **v,
         || !find_parts(m->data, m->size, h, &vd, &bd)
         || pf_vocab_view(v, &vd, NULL))
         return PF_END;
-    for (int i = 0; i < 256; i++) {
-        c = (char)i;
-        if (!pf_vocab_find(*v, &c, 1, &byte[i]))
-            byte[i] = PF_BPE_NONE;
-    }
+    pf_bpe_bytes_of(*v, byte);
     if (pf_bpe_view(b, &bd, byte, *v, NULL)) {
         pf_vocab_free(*v);
         return PF_END;

@@ -129,23 +129,19 @@ sort_added(struct pf_tokenizer *tok)
 static enum pf_status
 set_bytes(struct pf_tokenizer *tok, struct pf_err *err)
 {
-    char c, name[8];
-    bool found;
+    char name[8];
 
-    tok->all_bytes = true;
-    for (int i = 0; i < 256; i++) {
-        c = (char)i;
-        if (tok->model == PF_MODEL_BYTES) {
-            found = pf_vocab_find(tok->vocab, &c, 1, &tok->byte[i]);
-        } else {
-            snprintf(name, sizeof name, "<0x%02X>", i);
-            found = tok->byte_fallback
-                && pf_vocab_find(tok->vocab, name, 6, &tok->byte[i]);
-        }
-        if (!found)
+    if (tok->model == PF_MODEL_BYTES)
+        pf_bpe_bytes_of(tok->vocab, tok->byte);
+    for (int i = 0; i < 256 && tok->model == PF_MODEL_CHARS; i++) {
+        snprintf(name, sizeof name, "<0x%02X>", i);
+        if (!tok->byte_fallback
+            || !pf_vocab_find(tok->vocab, name, 6, &tok->byte[i]))
             tok->byte[i] = PF_BPE_NONE;
-        tok->all_bytes = tok->all_bytes && found;
     }
+    tok->all_bytes = true;
+    for (int i = 0; i < 256; i++)
+        tok->all_bytes = tok->all_bytes && tok->byte[i] != PF_BPE_NONE;
     return tok->model == PF_MODEL_BYTES && !tok->mapping
         ? pf_bpe_set_bytes(tok->bpe, tok->byte, err) : PF_OK;
 }

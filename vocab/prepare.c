@@ -21,16 +21,12 @@ prepare(const char *dir, const char *name, struct pf_err *err)
     struct pf_bpe *b;
     enum pf_status st;
     uint64_t source;
-    char c;
 
     st = pf_ranks_open(name, false, &m, &v, &b, &source, err);
-    for (int i = 0; i < 256 && !st; i++) {
-        c = (char)i;
-        if (!pf_vocab_find(v, &c, 1, &byte[i]))
-            byte[i] = PF_BPE_NONE;
-    }
-    if (!st)
+    if (!st) {
+        pf_bpe_bytes_of(v, byte);
         st = pf_bpe_set_bytes(b, byte, err);
+    }
     pf_buf_printf(&path, "%s/%s.tables", dir, name);
     pf_buf_addc(&path, '\0');
     pf_buf_printf(&new, "%s/%s.new", dir, name);
