@@ -1,209 +1,263 @@
 /*
- * The first rank is always known.  For the others the candidates become a heap
- * by rank, which gives them up one by one as they are asked for, so most of a
- * large vocabulary is never sorted: c[0 .. n - ranked) is the heap, and what
- * was taken from it stands behind, the first rank last.
+ * Candidates lie in the order of their ids, first all of them and then, cut by
+ * cut, fewer; nothing is ever sorted but what somebody wants to see in order.
+ * Temperatures only change a factor.  Whatever is made of z is made when it is
+ * asked for and kept as long as it holds: the order (sample-order.c), and the
+ * masses exp(z - zmax) with their sum.
  */
-#include <pipeformer/sample.h>
+#include "sample-private.h"
 
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include <pipeformer/buf.h>
+enum pf_status
+pf_sampler_new(struct pf_sampler **s, struct pf_err *err)
+{
+    *s = calloc(1, sizeof **s);
+    if (!*s)
+        return pf_fail_mem(err);
+    (*s)->kern = pf_kernels_best();
+    return PF_OK;
+}
+
+static void
+free_rows(struct pf_sampler *s)
+{
+    free(s->z);
+    free(s->id);
+    free(s->mass);
+    free(s->key);
+    free(s->count);
+    free(s->seen);
+    free(s->order.most);
+    free(s->order.list);
+    free(s->order.sub);
+    s->cap = 0;
+}
 
 void
-pf_sampler_fini(struct pf_sampler *s)
+pf_sampler_free(struct pf_sampler *s)
 {
-    free(s->c);
-    *s = (struct pf_sampler)PF_SAMPLER_INIT;
+    if (!s)
+        return;
+    free_rows(s);
+    free(s->suffix);
+    free(s);
 }
 
+/* Room for V of everything, so that no step can run out of it. */
 static bool
-outranks(const struct pf_candidate *a, const struct pf_candidate *b)
+make_room(struct pf_sampler *s, size_t V)
 {
-    return a->z != b->z ? a->z > b->z : a->id < b->id;
+    if (V <= s->cap)
+        return true;
+    free_rows(s);
+    s->z = calloc(V, sizeof *s->z);
+    s->id = calloc(V, sizeof *s->id);
+    s->mass = calloc(V, sizeof *s->mass);
+    s->key = calloc(V, sizeof *s->key);
+    s->count = calloc(V, sizeof *s->count);
+    s->seen = calloc(V, sizeof *s->seen);
+    s->order.most = calloc(V, sizeof *s->order.most);
+    s->order.list = calloc(V, sizeof *s->order.list);
+    s->order.sub = calloc(V, sizeof *s->order.sub);
+    s->cap = V;
+    if (s->z && s->id && s->mass && s->key && s->count && s->seen
+        && s->order.most && s->order.list && s->order.sub)
+        return true;
+    free_rows(s);
+    s->z = s->mass = s->key = s->order.most = NULL;
+    s->id = s->count = s->seen = s->order.list = s->order.sub = NULL;
+    return false;
 }
 
+/* What z has become is not known yet. */
 static void
-sift(struct pf_candidate *c, size_t n, size_t i)
+forget(struct pf_sampler *s)
 {
-    struct pf_candidate x = c[i];
-    size_t child;
-
-    while ((child = 2 * i + 1) < n) {
-        if (child + 1 < n && outranks(&c[child + 1], &c[child]))
-            child++;
-        if (!outranks(&c[child], &x))
-            break;
-        c[i] = c[child];
-        i = child;
-    }
-    c[i] = x;
+    s->blocked = s->ordered = s->massed = false;
 }
 
-static void
-heapify(struct pf_sampler *s)
+/* Names the first that no logit may be. */
+static enum pf_status
+not_a_logit(const float *logits, struct pf_err *err)
 {
-    for (size_t i = s->n / 2; i-- > 0;)
-        sift(s->c, s->n, i);
-    s->ranked = 0;
-    s->heap = true;
+    size_t i = 0;
+
+    while (logits[i] < INFINITY)
+        i++;
+    return pf_fail(err, PF_ERANGE, "logits: %s at id %zu",
+        isnan(logits[i]) ? "NaN" : "+infinity", i);
 }
 
 enum pf_status
 pf_sampler_start(struct pf_sampler *s, const float *logits, size_t V,
     struct pf_err *err)
 {
-    if (!pf_grow(&s->c, &s->cap, V, sizeof *s->c))
-        return pf_fail_mem(err);
-    s->n = 0;
-    s->total = -1;
-    s->heap = false;
-    for (size_t i = 0; i < V; i++) {
-        struct pf_candidate c = { (double)logits[i], (uint32_t)i };
+    unsigned bad = 0, low = 0;
 
-        if (isnan(logits[i]) || logits[i] == INFINITY)
-            return pf_fail(err, PF_ERANGE, "logits: %s at id %zu",
-                isnan(logits[i]) ? "NaN" : "+infinity", i);
-        if (logits[i] == -INFINITY)
-            continue;
-        if (s->n == 0 || c.z > s->best.z)
-            s->best = c;
-        s->c[s->n++] = c;
+    if (V > INT32_MAX)
+        return pf_fail(err, PF_ERANGE, "logits: %zu of them", V);
+    if (V == 0)
+        return pf_fail(err, PF_ERANGE, "logits: there are none");
+    if (!make_room(s, V))
+        return pf_fail_mem(err);
+    for (size_t i = 0; i < V; i += PF_ORDER_BLOCK) {
+        size_t end = V - i < PF_ORDER_BLOCK ? V : i + PF_ORDER_BLOCK;
+
+        for (size_t k = i; k < end; k++) {
+            s->z[k] = logits[k] + 0.0f; /* -0 is 0 */
+            bad |= !(logits[k] < INFINITY);
+            low |= !(logits[k] > -INFINITY);
+        }
+        s->order.most[i / PF_ORDER_BLOCK] = pf_largest(s->z + i, end - i);
     }
-    if (s->n == 0)
-        return pf_fail(err, PF_ERANGE, V ? "logits: all of them are -infinity"
-            : "logits: there are none");
+    if (bad)
+        return not_a_logit(logits, err);
+    s->V = s->n = s->order.n = V;
+    s->order.key = s->z;
+    s->order.key2 = NULL;
+    s->dense = true;
+    s->scale = 1;
+    forget(s);
+    s->blocked = true;
+    if (low && pf_sampler_changed(s, NULL))
+        return pf_fail(err, PF_ERANGE, "logits: all of them are -infinity");
     return PF_OK;
 }
 
-const struct pf_candidate *
-pf_sampler_rank(struct pf_sampler *s, size_t i)
+enum pf_status
+pf_sampler_changed(struct pf_sampler *s, struct pf_err *err)
 {
-    if (i == 0)
-        return &s->best;
-    if (!s->heap)
-        heapify(s);
-    while (s->ranked <= i) {
-        size_t last = s->n - s->ranked - 1;
-        struct pf_candidate best = s->c[0];
+    unsigned gone = 0;
+    size_t n = 0;
 
-        s->c[0] = s->c[last];
-        sift(s->c, last, 0);
-        s->c[last] = best;
-        s->ranked++;
+    forget(s);
+    for (size_t i = 0; i < s->n; i++)
+        gone |= !(s->z[i] > -INFINITY);
+    if (!gone)
+        return PF_OK;
+    for (size_t i = 0; i < s->n; i++) {
+        s->order.list[n] = (uint32_t)i;
+        n += s->z[i] > -INFINITY;
     }
-    return &s->c[s->n - 1 - i];
-}
-
-/* Mass of a candidate, the best one having 1. */
-static double
-mass(const struct pf_sampler *s, const struct pf_candidate *c)
-{
-    return exp(c->z - s->zmax);
-}
-
-static double
-total(struct pf_sampler *s)
-{
-    if (s->total < 0) {
-        s->zmax = s->best.z;
-        s->total = 0;
-        for (size_t i = 0; i < s->n; i++)
-            s->total += mass(s, &s->c[i]);
-    }
-    return s->total;
-}
-
-/* Drops all but the first k ranks. */
-static void
-keep(struct pf_sampler *s, size_t k)
-{
-    if (k >= s->n)
-        return;
-    s->total = -1;
-    if (k == 1) {
-        s->c[0] = s->best;
-        s->n = s->ranked = 1;
-        s->heap = true;
-        return;
-    }
-    pf_sampler_rank(s, k - 1);
-    memmove(s->c, s->c + s->n - k, k * sizeof *s->c);
-    s->n = k;
-    s->ranked = k;
-}
-
-void
-pf_sampler_step(struct pf_sampler *s, const struct pf_step *step)
-{
-    size_t k = 0;
-    double above = 0, limit;
-
-    switch (step->kind) {
-    case PF_STEP_TEMP:
-        if (step->x == 0 || !isfinite(s->best.z / step->x)) {
-            keep(s, 1); /* so cold that nothing else has any mass */
-            break;
-        }
-        for (size_t i = 0; i < s->n; i++)
-            s->c[i].z /= step->x;
-        s->best.z /= step->x;
-        s->total = -1;
-        break;
-    case PF_STEP_TOP_K:
-        if (step->x > 0)
-            keep(s, step->x < (double)s->n ? (size_t)step->x : s->n);
-        break;
-    case PF_STEP_TOP_P:
-        if (step->x >= 1)
-            break;
-        limit = step->x * total(s);
-        do
-            above += mass(s, pf_sampler_rank(s, k++));
-        while (k < s->n && above < limit);
-        keep(s, k);
-    }
-}
-
-double
-pf_sampler_prob(struct pf_sampler *s, size_t i)
-{
-    double all = total(s);
-
-    return mass(s, pf_sampler_rank(s, i)) / all;
+    if (n == 0)
+        return pf_fail(err, PF_ERANGE, "no candidate is left");
+    pf_sampler_keep(s, s->order.list, n);
+    return PF_OK;
 }
 
 uint32_t
-pf_sampler_draw(struct pf_sampler *s, double u)
+pf_sampler_id(const struct pf_sampler *s, size_t place)
 {
-    double limit = u * total(s), sum = 0, m;
-    uint32_t id = pf_sampler_rank(s, 0)->id;
-
-    for (size_t i = 0; i < s->n; i++) {
-        const struct pf_candidate *c = pf_sampler_rank(s, i);
-
-        m = mass(s, c);
-        if (m == 0)
-            break;
-        id = c->id;
-        sum += m;
-        if (sum > limit)
-            break;
-    }
-    return id;
+    return s->dense ? (uint32_t)place : s->id[place];
 }
 
-double
-pf_logprob(const float *logits, size_t V, uint32_t id)
+size_t
+pf_sampler_place(const struct pf_sampler *s, uint32_t id)
 {
-    double max = -INFINITY, sum = 0;
+    size_t lo = 0, hi = s->n;
 
-    for (size_t i = 0; i < V; i++)
-        if ((double)logits[i] > max)
-            max = (double)logits[i];
-    for (size_t i = 0; i < V; i++)
-        sum += exp((double)logits[i] - max);
-    return (double)logits[id] - max - log(sum);
+    if (s->dense)
+        return id < s->n ? id : s->n;
+    while (lo < hi) {
+        size_t mid = lo + (hi - lo) / 2;
+
+        if (s->id[mid] < id)
+            lo = mid + 1;
+        else
+            hi = mid;
+    }
+    return lo < s->n && s->id[lo] == id ? lo : s->n;
+}
+
+void
+pf_sampler_keep(struct pf_sampler *s, const uint32_t *list, size_t n)
+{
+    bool best = false;
+
+    if (n == s->n)
+        return;
+    for (size_t i = 0; i < n; i++) {
+        size_t at = list[i];
+
+        best |= at == s->best;
+        s->z[i] = s->z[at];
+        s->id[i] = s->dense ? (uint32_t)at : s->id[at];
+        s->mass[i] = s->mass[at];
+    }
+    s->n = n;
+    s->dense = false;
+    s->blocked = s->ordered = false;
+    /* The masses still hold if they are relative to the same zmax. */
+    s->massed = s->massed && best;
+    if (s->massed)
+        s->total = pf_sampler_sum(s->mass, n);
+}
+
+void
+pf_sampler_keep_ranks(struct pf_sampler *s, size_t k)
+{
+    size_t last;
+
+    if (k >= s->n)
+        return;
+    pf_sampler_order(s);
+    last = k == 1 ? s->best : pf_order_walk(&s->order, NULL, (double)k, false);
+    pf_sampler_keep(s, s->order.list, pf_order_upto(&s->order, last));
+}
+
+static int
+by_number(const void *a, const void *b)
+{
+    const uint32_t *x = a, *y = b;
+
+    return (*x > *y) - (*x < *y);
+}
+
+enum pf_status
+pf_sampler_allow(struct pf_sampler *s, const uint32_t *ids, size_t n,
+    struct pf_err *err)
+{
+    uint32_t *list = s->order.list;
+    uint32_t *sorted = malloc((n + 1) * sizeof *sorted);
+    size_t kept = 0;
+    enum pf_status st = PF_OK;
+
+    if (!sorted)
+        return pf_fail_mem(err);
+    if (n)
+        memcpy(sorted, ids, n * sizeof *ids);
+    qsort(sorted, n, sizeof *sorted, by_number);
+    if (n && sorted[n - 1] >= s->V)
+        st = pf_fail(err, PF_ERANGE, "allow: id %u, but there are %zu logits",
+            sorted[n - 1], s->V);
+    for (size_t i = 0; !st && i < n; i++) {
+        size_t at = pf_sampler_place(s, sorted[i]);
+
+        if (at < s->n && (kept == 0 || list[kept - 1] != at))
+            list[kept++] = (uint32_t)at;
+    }
+    free(sorted);
+    if (!st && kept == 0)
+        st = pf_fail(err, PF_ERANGE, n ? "allow: all of them have a logit of "
+            "-infinity" : "allow: there are none");
+    if (st)
+        return st;
+    s->best = s->n; /* whether it is kept does not matter */
+    pf_sampler_keep(s, list, kept);
+    return PF_OK;
+}
+
+size_t
+pf_sampler_count(const struct pf_sampler *s)
+{
+    return s->n;
+}
+
+bool
+pf_sampler_has(const struct pf_sampler *s, uint32_t id)
+{
+    return pf_sampler_place(s, id) < s->n;
 }

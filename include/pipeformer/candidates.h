@@ -14,12 +14,41 @@ enum pf_status pf_set_probs(struct pf_record *rec, struct pf_sampler *s,
     struct pf_err *err);
 
 /*
- * Sets `top`: of the n best of the V logits as they came, id, text (with a
- * tokenizer, which may be NULL), log-probability, and p, what the chain of
- * `after` has made of it (0: dropped).
+ * The first ranks as they were before any step, and what became of them;
+ * reused from row to row.
  */
-enum pf_status pf_set_top(struct pf_record *rec, const float *logits,
-    size_t V, size_t n, struct pf_sampler *after,
-    const struct pf_tokenizer *tok, struct pf_err *err);
+struct pf_watch {
+    struct pf_watched {
+        uint32_t id;
+        float logprob;
+        const char *dropped; /* the name of the step, borrowed; or NULL */
+    } *w;
+    size_t n, cap;
+};
+
+#define PF_WATCH_INIT { NULL, 0, 0 }
+
+void pf_watch_fini(struct pf_watch *w);
+
+/* Notes the first n ranks, or as many as there are. */
+enum pf_status pf_watch_start(struct pf_watch *w, struct pf_sampler *s,
+    size_t n, struct pf_err *err);
+
+/* A step of that name has been applied. */
+void pf_watch_step(struct pf_watch *w, const struct pf_sampler *s,
+    const char *name);
+
+/*
+ * Sets `top`: of each that is watched id, text (with a tokenizer, which may be
+ * NULL), logprob, and p, what the chain of `after` has made of it (0:
+ * dropped).
+ */
+enum pf_status pf_set_top(struct pf_record *rec, const struct pf_watch *w,
+    struct pf_sampler *after, const struct pf_tokenizer *tok,
+    struct pf_err *err);
+
+/* Sets `trail`: [[id, "step"], ...] of those that were dropped. */
+enum pf_status pf_set_trail(struct pf_record *rec, const struct pf_watch *w,
+    struct pf_err *err);
 
 #endif

@@ -12,7 +12,6 @@
 #include <string.h>
 
 #include <pipeformer/rng.h>
-#include <pipeformer/sample.h>
 
 static void
 test_known_answers(void **ctx)
@@ -123,31 +122,6 @@ test_order(void **ctx)
     }
 }
 
-/* Drawn through a sampler, ids come as often as their probabilities say. */
-static void
-test_distribution(void **ctx)
-{
-    enum { N = 100000, V = 6 };
-    static const double p[V] = { 0.4, 0.05, 0.25, 0.1, 0, 0.2 };
-    struct pf_sampler s = PF_SAMPLER_INIT;
-    float logits[V];
-    double chi = 0;
-    int count[V] = { 0 };
-
-    (void)ctx;
-    for (int i = 0; i < V; i++)
-        logits[i] = (float)log(p[i]);
-    assert_int_equal(pf_sampler_start(&s, logits, V, NULL), PF_OK);
-    for (uint64_t pos = 0; pos < N; pos++)
-        count[pf_sampler_draw(&s, pf_uniform(2024, 3, pos, 0))]++;
-    assert_int_equal(count[4], 0);
-    for (int i = 0; i < V; i++)
-        if (p[i] > 0)
-            chi += (count[i] - N * p[i]) * (count[i] - N * p[i]) / (N * p[i]);
-    assert_true(chi < 23.5); /* 4 degrees of freedom, p = 1e-4 */
-    pf_sampler_fini(&s);
-}
-
 int
 main(void)
 {
@@ -156,7 +130,6 @@ main(void)
         cmocka_unit_test(test_uniform_words),
         cmocka_unit_test(test_uniformity),
         cmocka_unit_test(test_order),
-        cmocka_unit_test(test_distribution),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
