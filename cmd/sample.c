@@ -6,40 +6,30 @@
 #include <string.h>
 #include <unistd.h>
 
-#include <pipeformer/candidates.h>
 #include <pipeformer/json.h>
 #include <pipeformer/model.h>
-#include <pipeformer/rng.h>
-#include <pipeformer/seqmap.h>
-#include <pipeformer/tokenizer.h>
 
-#include "sampling.h"
-
-/* What is known of a sequence that has not come back done. */
-struct live {
-    size_t drawn;
-};
+#include "sample-choose.h"
+#include "sample-live.h"
 
 struct sample {
-    struct sampling opt;
-    bool probs;
-    struct pf_config config; /* of the model, if `has_model` */
-    bool has_model;
-    struct pf_tokenizer *tok; /* for the text of --top */
-    struct pf_sampler sampler;
-    struct pf_seqmap live;
+    struct chooser chooser;
+    bool rows;
+    struct pf_model *model; /* to check records against, if it has weights */
+    bool asked;             /* for it */
+    struct lives live;
     struct pf_seqmap errors; /* that were passed on, see pass_error */
     bool input_done; /* the mark {"done":"input"} has come */
     bool waiting;    /* records before this one are still to be drawn from */
-    struct pf_buf key;
+    struct pf_record out; /* of --rows */
 };
 
-enum { PROBS = CLI_LONG };
+enum { PROBS = CLI_LONG, ROWS };
 
 static const struct cli_option options[] = {
     SAMPLING_OPTIONS,
-    { "probs", PROBS, NULL, "print the distribution, [[id,p],...], draw "
-        "nothing" },
+    { "probs", PROBS, NULL, "draw nothing, print all p: [[id,p],...]" },
+    { "rows", ROWS, NULL, "a record for each row of logits" },
     { NULL, 0, NULL, NULL },
 };
 
@@ -48,16 +38,18 @@ option(void *ctx, int key, const char *arg)
 {
     struct sample *s = ctx;
 
-    if (!sampling_option(&s->opt, key, arg) && key == PROBS)
-        s->probs = true;
+    if (sampling_option(&s->chooser.opt, key, arg))
+        return;
+    s->chooser.probs |= key == PROBS;
+    s->rows |= key == ROWS;
 }
 
 static const struct cli_command command = {
     .name = "sample",
-    .synopsis = "[-g] [-t X] [-k N] [-p X] [-s SEED] [-n N] [-m MODEL] "
+    .synopsis = "[-g] [steps] [-s SEED] [-n N] [options] [-m MODEL] "
         "[file ...]",
     .summary = "Chooses one token from each record's scores: logits -> ids.\n"
-        "Steps (-t, -k, -p) apply in the order written.",
+        "Steps (--temp to --preset) apply in the order written.",
     .options = options,
     .option = option,
     .model = true,
@@ -69,50 +61,21 @@ take_mark(struct sample *s, const struct pf_record *rec, struct pf_err *err)
 {
     enum pf_status st;
 
-    pf_buf_clear(&s->key);
-    st = pf_record_seq(rec, "seq", &s->key, err);
+    pf_buf_clear(&s->live.key);
+    st = pf_record_seq(rec, "seq", &s->live.key, err);
     if (st)
         return st;
     if (!pf_record_field(rec, "seq"))
         s->input_done = true;
     else
-        free(pf_seqmap_take(&s->live, s->key.data, s->key.len));
-    return s->input_done && s->live.n == 0 ? PF_END : PF_OK;
+        lives_drop(&s->live);
+    return s->input_done && s->live.map.n == 0 ? PF_END : PF_OK;
 }
 
-/* The sequence of a record, as it is known here. */
+/* `logits` as [R, V]; of one row unless --rows. */
 static enum pf_status
-find_live(struct sample *s, const struct pf_record *rec, size_t pos,
-    struct live **out, struct pf_err *err)
-{
-    enum pf_status st;
-    struct live *l;
-
-    pf_buf_clear(&s->key);
-    st = pf_record_seq(rec, "seq", &s->key, err);
-    if (st)
-        return st;
-    l = pf_seqmap_get(&s->live, s->key.data, s->key.len);
-    if (!l) {
-        l = calloc(1, sizeof *l);
-        if (!l)
-            return pf_fail_mem(err);
-        st = pf_seqmap_put(&s->live, s->key.data, s->key.len, l, err);
-        if (st) {
-            free(l);
-            return st;
-        }
-    }
-    if (pos == 0)
-        l->drawn = 0;
-    *out = l;
-    return PF_OK;
-}
-
-/* The one row of `logits`. */
-static enum pf_status
-one_row(struct pf_record *rec, const float **logits, size_t *V,
-    struct pf_err *err)
+get_logits(const struct sample *s, struct pf_record *rec,
+    const float **logits, size_t *R, size_t *V, struct pf_err *err)
 {
     const struct pf_tensor *t;
     enum pf_status st = pf_record_f32(rec, "logits", &t, logits, err);
@@ -123,34 +86,18 @@ one_row(struct pf_record *rec, const float **logits, size_t *V,
     if (!t)
         return pf_fail(err, PF_ESHAPE, "the record has no logits (unembed "
             "gives them)");
-    if (t->ndim == 2 && t->shape[0] > 1)
+    *R = t->ndim == 2 ? t->shape[0] : 1;
+    if (s->rows && t->ndim <= 2 && pf_tensor_count(t) == 0)
+        *R = 0; /* [] has none */
+    if (t->ndim == 2 && *R > 1 && !s->rows)
         return pf_fail(err, PF_ESHAPE, "logits: has %zu rows; a token is "
-            "drawn from one (unembed without -A)", t->shape[0]);
-    if (t->ndim < 1 || t->ndim > 2 || (t->ndim == 2 && t->shape[0] != 1)
-        || pf_tensor_count(t) > INT32_MAX)
+            "drawn from one (unembed without -A; --rows for a record each)",
+            *R);
+    if (t->ndim < 1 || t->ndim > 2 || (*R == 0 && !s->rows))
         return pf_fail(err, PF_ESHAPE, "logits: has the shape %s, not [1, V]",
             pf_shape_format(shape, sizeof shape, t->shape, t->ndim));
     *V = t->shape[t->ndim - 1];
     return PF_OK;
-}
-
-/* Why the sequence ends with this id at `pos`, or NULL. */
-static const char *
-reason(const struct sample *s, const struct live *l, size_t V, uint32_t id,
-    size_t pos)
-{
-    bool ours = s->has_model && s->config.vocab == V;
-    const uint32_t *eos = s->opt.eos_given ? s->opt.eos : s->config.eos;
-    size_t n = s->opt.eos_given ? s->opt.n_eos : ours ? s->config.n_eos : 0;
-
-    for (size_t i = 0; i < n; i++)
-        if (eos[i] == id)
-            return "eos";
-    if (s->opt.max_tokens && l->drawn >= s->opt.max_tokens)
-        return "length";
-    if (ours && pos >= s->config.positions)
-        return "length";
-    return NULL;
 }
 
 /* A new record begins: tensors, and what was about the old one, go. */
@@ -158,7 +105,7 @@ static bool
 drops(const char *name, bool tensor)
 {
     static const char *const gone[] = { "layer", "fork", "more", "done",
-        "logprob", "seed", "top", "trail", "probs" };
+        "logprob", "seed", "held", "top", "trail", "probs" };
 
     for (size_t i = 0; i < sizeof gone / sizeof *gone; i++)
         if (strcmp(name, gone[i]) == 0)
@@ -166,48 +113,49 @@ drops(const char *name, bool tensor)
     return (tensor || pf_per_position(name, tensor)) && !cli_keeps(name);
 }
 
-/* Makes the record the one that follows it. */
+/*
+ * Does the record come from the model whose end id and window hold for it?  It
+ * is opened for the first record that says where it comes from.
+ */
 static enum pf_status
-advance(struct pf_record *rec, size_t pos, struct pf_err *err)
+check_model(struct sample *s, const struct pf_record *rec, size_t V,
+    struct pf_err *err)
 {
-    pf_record_drop_if(rec, drops);
-    return pf_record_set_i64(rec, "pos", (int64_t)pos, err);
+    struct pf_err why;
+
+    if (!chooser_knows(&s->chooser, V) || !pf_record_has(rec, "model"))
+        return PF_OK;
+    if (!s->asked && cli_open_model(&s->model, &why))
+        cli_note("whether records come from %s is not known: %s", cli.model,
+            why.msg);
+    s->asked = true;
+    return s->model ? cli_check_model(rec, s->model, err) : PF_OK;
 }
 
+/* A record for each of R rows; row->pos is the last one's. */
 static enum pf_status
-draw(struct sample *s, struct pf_record *rec, struct live *l, size_t pos,
-    const float *logits, size_t V, struct pf_err *err)
+each_row(struct sample *s, const struct pf_record *rec, struct row *row,
+    size_t R, struct pf_err *err)
 {
-    uint64_t seq = pf_hash(PF_HASH_INIT, s->key.data, s->key.len);
-    uint32_t id;
-    enum pf_status st;
-    const char *why;
-    struct pf_tensor *ids;
-    double u = s->opt.draw;
-    char logprob[PF_F32_MAX];
+    size_t past = row->n_prev, end = row->pos;
+    enum pf_status st = PF_OK;
 
-    if (sampling_random(&s->opt)) {
-        if (u < 0)
-            u = pf_uniform(s->opt.seed, seq, pos, 0);
-        id = pf_sampler_draw(&s->sampler, u);
-    } else {
-        id = pf_sampler_rank(&s->sampler, 0)->id;
+    row->live = NULL;
+    for (size_t r = 0; !st && r < R; r++, row->logits += row->V) {
+        pf_record_clear(&s->out);
+        row->pos = end - R + r + 1;
+        row->n_prev = past < row->pos ? past : row->pos;
+        for (size_t i = 0; !st && i < rec->n_fields; i++)
+            st = pf_record_copy_field(&s->out, rec, rec->fields[i].name, err);
+        pf_record_drop_if(&s->out, drops);
+        if (!st)
+            st = pf_record_set_i64(&s->out, "pos", (int64_t)row->pos, err);
+        if (!st)
+            st = choose(&s->chooser, &s->out, row, err);
+        if (!st)
+            st = cli_emit(&s->out, err);
     }
-    l->drawn++;
-    st = pf_record_set(rec, "logprob", logprob, pf_f32_print(logprob,
-        (float)pf_logprob(logits, V, id)), err);
-    if (!st && sampling_random(&s->opt) && s->opt.draw < 0)
-        st = pf_record_set_i64(rec, "seed", (int64_t)s->opt.seed, err);
-    why = reason(s, l, V, id, pos);
-    if (!st && why)
-        st = pf_record_set_string(rec, "done", why, strlen(why), err);
-    if (st)
-        return st;
-    ids = pf_record_put(rec, "ids", PF_I32, 1, (size_t[]){ 1 }, NULL);
-    if (!ids)
-        return pf_fail_mem(err);
-    memcpy((void *)ids->data, &id, sizeof id);
-    return PF_OK;
+    return st;
 }
 
 static enum pf_status
@@ -216,47 +164,52 @@ sample_record(void *ctx, struct cli_item *item, struct pf_err *err)
     struct sample *s = ctx;
     struct pf_record *rec = &item->rec;
     const struct pf_tensor *ids = pf_record_tensor(rec, "ids");
-    const float *logits;
-    size_t pos, V = 0;
+    struct row row = { .from = rec };
+    size_t pos, T, R = 1;
     enum pf_status st;
-    struct live *l = NULL;
+    struct live *l;
     bool more;
 
     s->waiting = false;
     if ((st = pf_record_pos(rec, &pos, err))
-        || (st = find_live(s, rec, pos, &l, err))
+        || (st = lives_find(&s->live, rec, pos, &l, err))
         || (st = pf_record_bool(rec, "more", &more, err)))
         return st;
-    item->skip = more; /* nothing is drawn yet */
-    if (more)
+    item->skip = s->rows || more; /* nothing is drawn yet */
+    if (more && !(s->rows && pf_record_has(rec, "logits")))
         return PF_OK;
-    if ((st = one_row(rec, &logits, &V, err))
-        || (st = pf_sampler_start(&s->sampler, logits, V, err)))
+    if ((st = get_logits(s, rec, &row.logits, &R, &row.V, err))
+        || (st = check_model(s, rec, row.V, err)))
         return st;
-    for (size_t i = 0; i < s->opt.n_chain; i++)
-        pf_sampler_step(&s->sampler, &s->opt.chain[i]);
-    pos += ids && ids->ndim ? ids->shape[0] : 1;
-    st = advance(rec, pos, err);
-    if (!st)
-        st = s->probs ? pf_set_probs(rec, &s->sampler, err)
-            : draw(s, rec, l, pos, logits, V, err);
-    if (!st && s->opt.top)
-        st = pf_set_top(rec, logits, V, s->opt.top, &s->sampler,
-            s->has_model && V == s->config.vocab ? s->tok : NULL, err);
-    return st;
+    row.seq = pf_hash(PF_HASH_INIT, s->live.key.data, s->live.key.len);
+    row.prev = l->ids;
+    row.n_prev = l->n;
+    row.live = l;
+    T = ids && ids->ndim ? ids->shape[0] : R;
+    if (s->rows && R > T)
+        return pf_fail(err, PF_ESHAPE, "logits: has %zu rows, but there are "
+            "%zu ids", R, T);
+    row.pos = pos + T;
+    if (s->rows)
+        return each_row(s, rec, &row, R, err);
+    pf_record_drop_if(rec, drops);
+    st = pf_record_set_i64(rec, "pos", (int64_t)row.pos, err);
+    return st ? st : choose(&s->chooser, rec, &row, err);
 }
 
 static enum pf_status
 check(void *ctx, struct cli_item *item, struct pf_err *err)
 {
     struct sample *s = ctx;
+    bool mark = pf_record_is_mark(&item->rec);
 
-    if (!pf_record_is_mark(&item->rec)) {
+    /* Rows are written as they are worked on: a batch of one. */
+    if (s->waiting && (mark || s->rows))
+        return PF_AGAIN;
+    if (!mark) {
         s->waiting = true;
         return PF_OK;
     }
-    if (s->waiting)
-        return PF_AGAIN;
     item->skip = true;
     return take_mark(s, &item->rec, err);
 }
@@ -271,48 +224,29 @@ pass_error(void *ctx, struct pf_record *rec)
 {
     struct sample *s = ctx;
     const struct pf_field *error = pf_record_field(rec, "error");
+    struct pf_buf *key = &s->live.key;
     static char told;
 
     if (!cli.keep_going)
         return PF_OK; /* this is the end anyway */
-    pf_buf_clear(&s->key);
-    pf_record_seq(rec, "seq", &s->key, NULL);
-    free(pf_seqmap_take(&s->live, s->key.data, s->key.len));
-    pf_buf_add(&s->key, error->text, error->len);
-    if (pf_seqmap_take(&s->errors, s->key.data, s->key.len))
+    pf_buf_clear(key);
+    pf_record_seq(rec, "seq", key, NULL);
+    lives_drop(&s->live);
+    pf_buf_add(key, error->text, error->len);
+    if (pf_seqmap_take(&s->errors, key->data, key->len))
         return PF_AGAIN;
-    pf_seqmap_put(&s->errors, s->key.data, s->key.len, &told, NULL);
-    return s->input_done && s->live.n == 0 ? PF_END : PF_OK;
-}
-
-/* The model is only asked for its end id and window; none is no harm. */
-static void
-open_model(struct sample *s)
-{
-    struct pf_buf dir = cli_model_dir();
-    struct pf_err err;
-
-    s->has_model = !cli_is_vocabulary(dir.data);
-    if (!s->has_model)
-        cli_note("%s is a vocabulary only: no end id and no window", cli.model);
-    else if (pf_config_open(&s->config, dir.data, &err))
-        cli_die("%s", err.msg);
-    if (s->opt.top && pf_tokenizer_open(&s->tok, dir.data, &err))
-        cli_note("no text in top: %s", err.msg);
-    pf_buf_fini(&dir);
+    pf_seqmap_put(&s->errors, key->data, key->len, &told, NULL);
+    return s->input_done && s->live.map.n == 0 ? PF_END : PF_OK;
 }
 
 static void
-print_chain(const struct sample *s)
+print_chain(const struct sampling *o)
 {
-    static const char *const names[] = { [PF_STEP_TEMP] = "temp",
-        [PF_STEP_TOP_K] = "top-k", [PF_STEP_TOP_P] = "top-p" };
     struct pf_buf b = PF_BUF_INIT;
 
-    for (size_t i = 0; i < s->opt.n_chain; i++)
-        pf_buf_printf(&b, "%s %g, ", names[s->opt.chain[i].kind],
-            s->opt.chain[i].x);
-    pf_buf_adds(&b, sampling_random(&s->opt) ? "draw" : "greedy");
+    for (size_t i = 0; i < o->n_chain; i++)
+        pf_buf_printf(&b, "%s, ", o->chain[i].text);
+    pf_buf_adds(&b, sampling_random(o) ? "draw" : "greedy");
     pf_buf_addc(&b, '\0');
     if (!b.failed)
         cli_note("chain: %s", b.data);
@@ -322,7 +256,8 @@ print_chain(const struct sample *s)
 int
 main(int argc, char **argv)
 {
-    struct sample s = { .opt = SAMPLING_INIT, .sampler = PF_SAMPLER_INIT };
+    struct sample s = { .chooser.opt = SAMPLING_INIT, .out = PF_RECORD_INIT };
+    struct sampling *o = &s.chooser.opt;
     struct cli_filter filter = {
         .ctx = &s,
         .main_input = "logits",
@@ -334,19 +269,19 @@ main(int argc, char **argv)
     int status;
 
     cli_options(argc, argv, &command, &s);
-    open_model(&s);
-    if (!s.opt.seeded && sampling_random(&s.opt)) {
-        if (getentropy(&s.opt.seed, sizeof s.opt.seed))
+    chooser_open(&s.chooser);
+    s.live.history = sampling_looks_back(o);
+    if (!o->seeded && o->n_chain) {
+        if (getentropy(&o->seed, sizeof o->seed))
             cli_die("no random numbers from the system; give --seed");
-        s.opt.seed >>= 11; /* 53 bits: exact in any reader of JSON */
+        o->seed >>= 11; /* 53 bits: exact in any reader of JSON */
     }
-    print_chain(&s);
+    print_chain(o);
     status = cli_run(&filter);
-    pf_sampler_fini(&s.sampler);
-    pf_seqmap_fini(&s.live, free);
+    chooser_fini(&s.chooser);
+    lives_fini(&s.live);
     pf_seqmap_fini(&s.errors, NULL);
-    pf_tokenizer_free(s.tok);
-    pf_buf_fini(&s.key);
-    sampling_fini(&s.opt);
+    pf_record_fini(&s.out);
+    pf_model_free(s.model);
     return status;
 }
