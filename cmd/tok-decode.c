@@ -1,24 +1,13 @@
 /* tok-decode: token ids to text. */
-#include "cli.h"
-
+#include <signal.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 
 #include <pipeformer/json.h>
-#include <pipeformer/texts.h>
-#include <pipeformer/tokenizer.h>
-#include <pipeformer/tokens.h>
 
-#include "encoding.h"
-
-struct tok_decode {
-    struct pf_tokenizer *tok;
-    struct encoding encoding;
-    bool slurp, nul, records, list, skip_special;
-    size_t raw;
-    struct pf_texts *texts;
-    struct pf_buf key, bytes, ids; /* of the record at hand */
-};
+#include "interrupt.h"
+#include "tok-decode.h"
 
 enum { SKIP = CLI_LONG, RAW };
 
@@ -65,54 +54,13 @@ static const struct cli_command command = {
     .text = true,
 };
 
-static enum pf_status
-write_list(const struct tok_decode *d, const uint32_t *ids, size_t n,
-    struct pf_err *err)
-{
-    struct pf_buf line = PF_BUF_INIT, text = PF_BUF_INIT;
-    enum pf_status st = PF_OK;
-    size_t len;
-
-    for (size_t i = 0; i < n && !st; i++) {
-        const char *token = pf_tokenizer_token(d->tok, ids[i], &len);
-
-        if (!token) {
-            st = pf_fail(err, PF_ERANGE, "no token has the id %u",
-                ids[i]);
-            break;
-        }
-        if (d->skip_special && pf_tokenizer_is_special(d->tok, ids[i]))
-            continue;
-        pf_buf_clear(&line);
-        pf_buf_clear(&text);
-        pf_buf_printf(&line, "%u\t", ids[i]);
-        pf_token_text(&text, token, len);
-        for (size_t k = 0; k < text.len; k++) {
-            static const char from[] = "\\\t\n\r", to[] = "\\tnr";
-            const char *at = text.data[k] ? strchr(from, text.data[k]) : NULL;
-
-            if (at)
-                pf_buf_addc(&line, '\\');
-            pf_buf_addc(&line, at ? to[at - from] : text.data[k]);
-        }
-        pf_buf_addc(&line, '\n');
-        st = pf_buf_check(&line, err);
-        if (!st)
-            st = pf_out_write(&cli_out, line.data, line.len, err);
-    }
-    pf_buf_fini(&line);
-    pf_buf_fini(&text);
-    return st;
-}
-
 /* The field text: what is whole of the sequence's bytes so far. */
 static enum pf_status
-set_text(struct tok_decode *d, struct pf_record *rec, size_t pos, bool whole,
-    struct pf_err *err)
+set_text(struct tok_decode *d, struct pf_record *rec,
+    const struct pf_piece *piece, struct pf_err *err)
 {
     struct pf_buf text = PF_BUF_INIT;
-    enum pf_status st = pf_texts_piece(d->texts, d->key.data, d->key.len, pos,
-        whole, d->bytes.data, d->bytes.len, &text, err);
+    enum pf_status st = pf_texts_piece(d->texts, piece, &text, err);
 
     if (!st)
         st = pf_record_set_string(rec, "text", text.data ? text.data : "",
@@ -123,45 +71,115 @@ set_text(struct tok_decode *d, struct pf_record *rec, size_t pos, bool whole,
 
 /* --- Records --- */
 
+/* Is this why the sequence has ended? */
+static bool
+ended_by(const struct pf_record *rec, const char *why)
+{
+    const struct pf_field *f = pf_record_is_done(rec)
+        ? pf_record_field(rec, "done") : NULL;
+    size_t n = strlen(why);
+
+    return f && f->len == n + 2 && memcmp(f->text + 1, why, n) == 0;
+}
+
+/* What the fields of a record say of its text. */
+static enum pf_status
+look(struct tok_decode *d, const struct pf_record *rec,
+    struct pf_piece *piece, struct pf_err *err)
+{
+    enum pf_status st;
+    int64_t held;
+
+    pf_buf_clear(&d->key);
+    if ((st = pf_record_pos(rec, &piece->pos, err))
+        || (st = pf_record_bool(rec, "more", &piece->more, err))
+        || (st = pf_record_i64(rec, "held", 0, &held, err))
+        || (st = pf_record_seq(rec, "seq", &d->key, err)))
+        return st;
+    if (held < 0)
+        return pf_fail(err, PF_ERANGE, "held: %lld bytes cannot wait",
+            (long long)held);
+    piece->held = (size_t)held;
+    piece->done = pf_record_is_done(rec);
+    piece->cut = ended_by(rec, "stop");
+    piece->key = d->key.data ? d->key.data : "";
+    piece->key_len = d->key.len;
+    return PF_OK;
+}
+
+/*
+ * Bytes that wait are counted with those of special tokens: these come too,
+ * as hidden ones.
+ */
+static enum pf_status
+decode_hidden(struct tok_decode *d, const uint32_t *ids, size_t n,
+    bool *begun, struct pf_err *err)
+{
+    enum pf_status st = PF_OK;
+
+    pf_buf_clear(&d->hidden);
+    for (size_t i = 0; i < n && !st; i++) {
+        st = pf_tokenizer_decode(d->tok, ids + i, 1, false, begun, &d->bytes,
+            err);
+        while (d->hidden.len < d->bytes.len && !d->hidden.failed)
+            pf_buf_addc(&d->hidden, pf_tokenizer_is_special(d->tok, ids[i]));
+    }
+    return st ? st : pf_buf_check(&d->hidden, err);
+}
+
+/* The bytes of a record's ids. */
+static enum pf_status
+decode(struct tok_decode *d, const uint32_t *ids, size_t n,
+    struct pf_piece *piece, struct pf_err *err)
+{
+    bool begun = piece->pos > 0, hide = d->skip_special && piece->held;
+    enum pf_status st;
+    struct pf_err why;
+
+    pf_buf_clear(&d->bytes);
+    st = hide ? decode_hidden(d, ids, n, &begun, &why)
+        : pf_tokenizer_decode(d->tok, ids, n, d->skip_special, &begun,
+            &d->bytes, &why);
+    if (st)
+        return pf_fail(err, st, "%s%s", why.msg, st == PF_ERANGE
+            ? " (are -e and -m those of the ids?)" : "");
+    piece->bytes = d->bytes.data;
+    piece->n = d->bytes.len;
+    piece->hidden = hide ? d->hidden.data : NULL;
+    return PF_OK;
+}
+
 static enum pf_status
 decode_record(void *ctx, struct cli_item *item, struct pf_err *err)
 {
     struct tok_decode *d = ctx;
     struct pf_record *rec = &item->rec;
-    const struct pf_field *f = pf_record_is_done(rec)
-        ? pf_record_field(rec, "done") : NULL;
+    struct pf_piece piece = { 0 };
     const uint32_t *ids;
-    size_t n, pos, shown;
+    size_t n;
     enum pf_status st;
-    struct pf_err why;
-    bool more, begun;
 
     item->skip = !d->records;
-    pf_buf_clear(&d->key);
-    pf_buf_clear(&d->bytes);
     if ((st = pf_record_ids(rec, "ids", &ids, &n, err))
-        || (st = pf_record_pos(rec, &pos, err))
-        || (st = pf_record_bool(rec, "more", &more, err))
-        || (st = pf_record_seq(rec, "seq", &d->key, err)))
+        || (st = look(d, rec, &piece, err)))
         return st;
     if (!ids) {
         item->skip = true;
-        return f ? PF_OK : pf_fail(err, PF_ESHAPE, "the record has no ids");
+        return piece.done ? PF_OK
+            : pf_fail(err, PF_ESHAPE, "the record has no ids");
     }
     /* The id that ended the sequence is no part of its text. */
-    shown = n - (n && f && f->len == 5 && memcmp(f->text, "\"eos\"", 5) == 0);
+    n -= n && ended_by(rec, "eos");
     if (d->list)
-        return write_list(d, ids, shown, err);
-    begun = pos > 0;
-    st = pf_tokenizer_decode(d->tok, ids, shown, d->skip_special, &begun,
-        &d->bytes, &why);
+        return tok_decode_list(d, ids, n, err);
+    st = decode(d, ids, n, &piece, err);
     if (st)
-        return pf_fail(err, st, "%s%s", why.msg, st == PF_ERANGE
-            ? " (are -e and -m those of the ids?)" : "");
+        return st;
     if (!d->records)
-        return pf_texts_add(d->texts, d->key.data, d->key.len, pos, more,
-            f != NULL, d->bytes.data, d->bytes.len, err);
-    st = set_text(d, rec, pos, f || (pos == 0 && !more), err);
+        return pf_texts_add(d->texts, &piece, err);
+    piece.done |= piece.pos == 0 && !piece.more;
+    st = set_text(d, rec, &piece, err);
+    cli_drop(rec, "held");
     cli_drop(rec, "ids");
     return st;
 }
@@ -203,8 +221,9 @@ decode_line(void *ctx, const char *line, size_t len)
             NULL))
         return false;
     cli_stats.tokens += d->ids.len / sizeof(uint32_t);
-    if (pf_texts_add(d->texts, d->key.data, d->key.len, 0, false, false,
-            d->bytes.data, d->bytes.len, &err)) {
+    if (pf_texts_add(d->texts, &(struct pf_piece){ .key = d->key.data,
+            .key_len = d->key.len, .bytes = d->bytes.data,
+            .n = d->bytes.len }, &err)) {
         if (err.status == PF_EWRITE)
             cli_die_writing(&err);
         cli_die("%s", err.msg);
@@ -221,60 +240,20 @@ end(void *ctx, struct pf_err *err)
     return pf_texts_end(d->texts, err);
 }
 
-/* --- Flat ids --- */
-
-static bool
-decode_raw(struct tok_decode *d, const char *file)
+/*
+ * Ctrl-C in a terminal goes to the whole pipe.  A command before this one may
+ * still have something to say then, as generate has; so what comes through a
+ * pipe is read to its end, unless the signal comes again.
+ */
+static void
+read_to_the_end(void)
 {
-    uint32_t ids[1024];
-    size_t pos = 0;
-    struct pf_in in;
-    struct pf_err err;
-    enum pf_status st = pf_in_open(&in, file, &err);
-    const unsigned char *p;
-    bool begun = false;
-    size_t n;
+    struct stat s;
 
-    if (st)
-        return cli_failed(file, 0, NULL, err.msg);
-    do {
-        if (in.end - in.start < d->raw) {
-            if (!pf_in_ready(&in))
-                cli_flush();
-            st = pf_in_fill(&in, &err);
-            if (st == PF_END && in.end > in.start)
-                st = pf_fail(&err, PF_EFORMAT, "the file ends inside an id");
-            continue;
-        }
-        p = (const unsigned char *)in.data + in.start;
-        n = (in.end - in.start) / d->raw;
-        if (n > sizeof ids / sizeof *ids)
-            n = sizeof ids / sizeof *ids;
-        for (size_t i = 0; i < n; i++, p += d->raw)
-            ids[i] = d->raw == 2 ? p[0] | (uint32_t)p[1] << 8
-                : p[0] | (uint32_t)p[1] << 8 | (uint32_t)p[2] << 16
-                | (uint32_t)p[3] << 24;
-        pf_in_skip(&in, n * d->raw);
-        cli_stats.tokens += n;
-        if (d->list) {
-            st = write_list(d, ids, n, &err);
-            continue;
-        }
-        pf_buf_clear(&d->bytes);
-        st = pf_tokenizer_decode(d->tok, ids, n, d->skip_special, &begun,
-            &d->bytes, &err);
-        if (!st)
-            st = pf_texts_add(d->texts, "", 0, pos, true, false,
-                d->bytes.data, d->bytes.len, &err);
-        pos += n;
-    } while (!st);
-    if (st == PF_END)
-        st = pf_texts_end(d->texts, &err);
-    cli_stats.bytes_in += in.used;
-    pf_in_fini(&in);
-    if (st == PF_EWRITE)
-        cli_die_writing(&err);
-    return !st || cli_failed(file, 0, NULL, err.msg);
+    for (size_t i = 0; i < cli.n_files; i++)
+        if (strcmp(cli.files[i], "-") == 0 && fstat(0, &s) == 0
+            && S_ISFIFO(s.st_mode))
+            interrupt_catch(SIGINT);
 }
 
 int
@@ -300,13 +279,14 @@ main(int argc, char **argv)
     d.tok = encoding_open(&d.encoding, false);
     if (pf_texts_new(&d.texts, &cli_out, d.nul ? "" : "\n", !d.slurp, &err))
         cli_die("%s", err.msg);
+    read_to_the_end();
     filter.text = !d.records;
     if (!d.records && !d.list)
         filter.line = decode_line;
     if (d.raw) {
         cli_begin(PF_NDJSON, true);
         for (size_t i = 0; i < cli.n_files; i++)
-            if (!decode_raw(&d, cli.files[i]))
+            if (!tok_decode_raw(&d, cli.files[i]))
                 break;
         status = cli_finish();
     } else {
@@ -316,6 +296,11 @@ main(int argc, char **argv)
     pf_tokenizer_free(d.tok);
     pf_buf_fini(&d.key);
     pf_buf_fini(&d.bytes);
+    pf_buf_fini(&d.hidden);
     pf_buf_fini(&d.ids);
+    if (interrupt_signal()) {
+        signal(interrupt_signal(), SIG_DFL);
+        raise(interrupt_signal());
+    }
     return status;
 }

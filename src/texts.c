@@ -9,7 +9,9 @@
 /* A text in the making. */
 struct text {
     struct pf_buf held; /* bytes not written; of the live one, those of a
-                           character that is not whole */
+                           character that is not whole, or `back` */
+    struct pf_buf hidden; /* a flag for each of them, or empty: none is */
+    size_t back;          /* so many of the last ones are not to be written */
     struct pf_buf key;
     bool single; /* so far one piece from position 0: it may be whole */
     struct text *prev, *next;
@@ -52,6 +54,7 @@ static void
 free_text(struct text *t)
 {
     pf_buf_fini(&t->held);
+    pf_buf_fini(&t->hidden);
     pf_buf_fini(&t->key);
     free(t);
 }
@@ -104,8 +107,10 @@ drop(struct pf_texts *texts, struct text *t)
         free_text(t);
         return;
     }
+    pf_buf_fini(&t->hidden);
     pf_buf_clear(&t->held);
     pf_buf_clear(&t->key);
+    t->back = 0;
     append(&texts->spare, t);
     texts->n_spare++;
 }
@@ -145,13 +150,70 @@ close_text(struct pf_texts *texts, struct text *t)
     pf_seqmap_take(&texts->map, t->key.data, t->key.len);
 }
 
-/* Takes the first n held bytes away. */
+/* Takes n bytes away from place `at` on. */
 static void
-shift(struct pf_buf *b, size_t n)
+shift(struct pf_buf *b, size_t at, size_t n)
 {
     b->len -= n;
-    if (b->len)
-        memmove(b->data, b->data + n, b->len);
+    if (b->len > at)
+        memmove(b->data + at, b->data + at + n, b->len - at);
+}
+
+/* The same of a text's bytes and their flags. */
+static void
+take_bytes(struct text *t, size_t at, size_t n)
+{
+    shift(&t->held, at, n);
+    if (t->hidden.len)
+        shift(&t->hidden, at, n);
+}
+
+/* Adds a piece's bytes to those of a text. */
+static enum pf_status
+add_bytes(struct text *t, const struct pf_piece *p, struct pf_err *err)
+{
+    size_t before = t->held.len;
+    char *flags;
+
+    pf_buf_add(&t->held, p->bytes, p->n);
+    if (p->hidden || t->hidden.len) {
+        before -= t->hidden.len;
+        flags = pf_buf_room(&t->hidden, before + p->n);
+        if (!flags)
+            return pf_fail_mem(err);
+        memset(flags, 0, before + p->n);
+        if (p->hidden && p->n)
+            memcpy(flags + before, p->hidden, p->n);
+        t->hidden.len += before + p->n;
+    }
+    t->back = p->done && !p->cut ? 0 : p->held;
+    if (t->back > t->held.len)
+        t->back = t->held.len;
+    if (p->done) {
+        take_bytes(t, t->held.len - t->back, t->back);
+        t->back = 0;
+    }
+    return pf_buf_check(&t->held, err);
+}
+
+/*
+ * How many of a text's bytes may be shown now, the hidden ones among them
+ * taken out: those that are whole, or all.
+ */
+static size_t
+ready(struct text *t, bool all)
+{
+    size_t n = t->held.len - (all ? 0 : t->back), from, to;
+
+    for (to = t->hidden.len ? n : 0; to; to = from) {
+        for (from = to; from && t->hidden.data[from - 1]; from--)
+            ;
+        take_bytes(t, from, to - from);
+        n -= to - from;
+        while (from && !t->hidden.data[from - 1])
+            from--;
+    }
+    return all ? n : n - pf_utf8_pending(t->held.data, n);
 }
 
 /* Writes what is whole of a text's bytes, or all of them. */
@@ -159,13 +221,11 @@ static enum pf_status
 write_held(struct pf_texts *texts, struct text *t, bool all,
     struct pf_err *err)
 {
-    size_t n = t->held.len;
-    enum pf_status st;
+    size_t n = ready(t, all);
+    enum pf_status st = n ? pf_out_write(texts->out, t->held.data, n, err)
+        : PF_OK;
 
-    if (!all)
-        n -= pf_utf8_pending(t->held.data, n);
-    st = n ? pf_out_write(texts->out, t->held.data, n, err) : PF_OK;
-    shift(&t->held, n);
+    take_bytes(t, 0, n);
     return st;
 }
 
@@ -214,25 +274,23 @@ finish(struct pf_texts *texts, struct text *t, struct pf_err *err)
 }
 
 enum pf_status
-pf_texts_add(struct pf_texts *texts, const char *key, size_t key_len,
-    size_t pos, bool more, bool done, const char *bytes, size_t n,
+pf_texts_add(struct pf_texts *texts, const struct pf_piece *p,
     struct pf_err *err)
 {
-    struct text *t = pf_seqmap_get(&texts->map, key, key_len);
+    struct text *t = pf_seqmap_get(&texts->map, p->key, p->key_len);
     enum pf_status st = PF_OK;
 
-    if (t && pos == 0) { /* begun anew: the old one is over */
+    if (t && p->pos == 0) { /* begun anew: the old one is over */
         st = finish(texts, t, err);
         t = NULL;
     }
-    if (!st && !t && !(t = new_text(texts, key, key_len, err)))
+    if (!st && !t && !(t = new_text(texts, p->key, p->key_len, err)))
         st = PF_ENOMEM;
     if (st)
         return st;
-    t->single = pos == 0 && !more;
-    pf_buf_add(&t->held, bytes, n);
-    st = pf_buf_check(&t->held, err);
-    if (!st && done)
+    t->single = p->pos == 0 && !p->more;
+    st = add_bytes(t, p, err);
+    if (!st && p->done)
         st = finish(texts, t, err);
     else if (!st && t == texts->open.first)
         st = write_held(texts, t, false, err);
@@ -269,27 +327,23 @@ add_valid(struct pf_buf *out, const char *p, size_t n)
 }
 
 enum pf_status
-pf_texts_piece(struct pf_texts *texts, const char *key, size_t key_len,
-    size_t pos, bool whole, const char *bytes, size_t n, struct pf_buf *out,
-    struct pf_err *err)
+pf_texts_piece(struct pf_texts *texts, const struct pf_piece *p,
+    struct pf_buf *out, struct pf_err *err)
 {
-    struct text *t = pf_seqmap_get(&texts->map, key, key_len);
-    size_t ready;
+    struct text *t = pf_seqmap_get(&texts->map, p->key, p->key_len);
+    size_t n;
     enum pf_status st;
 
-    if (!t && !(t = new_text(texts, key, key_len, err)))
+    if (!t && !(t = new_text(texts, p->key, p->key_len, err)))
         return PF_ENOMEM;
-    if (pos == 0)
-        pf_buf_clear(&t->held);
-    pf_buf_add(&t->held, bytes, n);
-    st = pf_buf_check(&t->held, err);
+    if (p->pos == 0)
+        take_bytes(t, 0, t->held.len);
+    st = add_bytes(t, p, err);
     if (st)
         return st;
-    ready = t->held.len;
-    if (!whole)
-        ready -= pf_utf8_pending(t->held.data, ready);
-    add_valid(out, t->held.data, ready);
-    shift(&t->held, ready);
+    n = ready(t, p->done);
+    add_valid(out, t->held.data, n);
+    take_bytes(t, 0, n);
     if (t->held.len == 0) {
         close_text(texts, t);
         drop(texts, t);

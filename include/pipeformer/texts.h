@@ -27,24 +27,41 @@ enum pf_status pf_texts_new(struct pf_texts **texts, struct pf_out *out,
     const char *after, size_t after_len, struct pf_err *err);
 void pf_texts_free(struct pf_texts *texts);
 
-/*
- * The next piece of the sequence of that key.  Position 0 begins its text
- * anew, `done` ends it; `more` promises that it goes on.
- */
-enum pf_status pf_texts_add(struct pf_texts *texts, const char *key,
-    size_t key_len, size_t pos, bool more, bool done, const char *bytes,
-    size_t n, struct pf_err *err);
+/* A piece of a sequence's text, all borrowed for the call. */
+struct pf_piece {
+    const char *key; /* of the sequence */
+    size_t key_len;
+    size_t pos; /* 0 begins its text anew */
+    bool more;  /* promises that it goes on */
+    bool done;  /* ends it */
+
+    const char *bytes;
+    size_t n;
+    const char *hidden; /* n flags: not 0 where a byte is not to be shown; or
+                           NULL: all are */
+
+    /*
+     * So many bytes at the end of the text so far, hidden ones counted, wait
+     * for what comes next.  With `done` they are shown, unless `cut` says that
+     * they are no part of the text.
+     */
+    size_t held;
+    bool cut;
+};
+
+enum pf_status pf_texts_add(struct pf_texts *texts, const struct pf_piece *p,
+    struct pf_err *err);
 
 /* No more pieces: all that is held is written. */
 enum pf_status pf_texts_end(struct pf_texts *texts, struct pf_err *err);
 
 /*
  * Another use, instead of the above: appends to `out` what is whole of the
- * sequence's bytes, those held back before and these; all of them if `whole`.
- * Bytes that are no UTF-8 become U+FFFD, one for each maximal subpart.
+ * sequence's bytes, those that waited and these; all of them if the piece is
+ * `done`.  Bytes that are no UTF-8 become U+FFFD, one for each maximal
+ * subpart.
  */
-enum pf_status pf_texts_piece(struct pf_texts *texts, const char *key,
-    size_t key_len, size_t pos, bool whole, const char *bytes, size_t n,
-    struct pf_buf *out, struct pf_err *err);
+enum pf_status pf_texts_piece(struct pf_texts *texts,
+    const struct pf_piece *p, struct pf_buf *out, struct pf_err *err);
 
 #endif

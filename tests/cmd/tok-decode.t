@@ -131,6 +131,53 @@ check 'an unfinished character comes at the end as it is' \
 want '-r: bytes that are no UTF-8 are U+FFFD' \
     'printf "a\377b" | tok-encode | tok-decode -r | jq -c .text' '' 0 '"a�b"'
 
+# --- Bytes that wait (held): shown when the text goes on otherwise or ends
+# otherwise, no part of it when done is "stop".
+held='{"seq":"a","pos":4,"ids":[333],"held":2}
+{"seq":"a","pos":5,"ids":[1698]}
+{"seq":"a","pos":6,"ids":[11],"held":1}'
+want 'held, and then it goes on' tok-decode "$held" 0 'The fox,'
+want 'held, and then a stop' tok-decode "$held
+{\"seq\":\"a\",\"pos\":7,\"ids\":[275],\"held\":4,\"done\":\"stop\"}" 0 'The fox'
+want 'held, and then the end of the window' 'tok-decode -s; echo .' "$held
+{\"seq\":\"a\",\"pos\":7,\"ids\":[275],\"held\":4,\"done\":\"length\"}" 0 \
+    'The fox, he.'
+want 'held, -0' 'tok-decode -0 | tr "\\0" "|"' "$held
+{\"seq\":\"a\",\"pos\":7,\"ids\":[],\"held\":1,\"done\":\"stop\"}
+{\"seq\":\"b\",\"pos\":7,\"ids\":[333]}" 0 'The fox|The|'
+want 'held, several sequences' tok-decode "{\"seq\":\"z\",\"pos\":2,\"ids\":[333]}
+$held
+{\"seq\":\"a\",\"pos\":7,\"ids\":[275],\"held\":4,\"done\":\"stop\"}" 0 'The
+The fox'
+want 'held, -r: the texts put together are the text' \
+    'tok-decode -r | jq -c "[.text, .held]"' "$held
+{\"seq\":\"a\",\"pos\":7,\"ids\":[275],\"held\":4,\"done\":\"stop\"}" 0 '["T",null]
+["he fox",null]
+["",null]
+["",null]'
+want 'held in a record of all, -r' 'tok-decode -r' \
+    '{"seq":1,"ids":[333,1698],"held":4,"done":"stop"}
+{"seq":2,"ids":[333,1698],"held":4,"done":"length"}
+{"seq":3,"ids":[333,1698],"held":4}' 0 \
+    '{"seq":1,"done":"stop","text":"The"}
+{"seq":2,"done":"length","text":"The fox"}
+{"seq":3,"text":"The fox"}'
+want 'held, -t: all tokens' 'tok-decode -t | cut -f 1' "$held
+{\"seq\":\"a\",\"pos\":7,\"ids\":[275],\"held\":4,\"done\":\"stop\"}" 0 '333
+1698
+11
+275'
+want 'held counts special tokens, shown or not' \
+    'tok-decode --skip-special' \
+    '{"seq":1,"ids":[333,4095],"held":13,"more":true}
+{"seq":1,"pos":2,"ids":[11],"held":14,"done":"stop"}' 0 The
+want 'more held than there is' tok-decode \
+    '{"seq":1,"ids":[333],"held":999,"done":"stop"}' 0 ''
+want 'held that is no number' tok-decode '{"seq":1,"ids":[333],"held":"x"}' 1 \
+    '' 'tok-decode: <stdin>:1: held: *'
+want 'held below 0' tok-decode '{"seq":1,"ids":[333],"held":-1}' 1 '' \
+    'tok-decode: <stdin>:1: held: *-1*'
+
 # --- Mistakes.
 want 'an id that is none' tok-decode '{"ids":[4096]}' 1 '' \
     'tok-decode: <stdin>:1: *4096*'

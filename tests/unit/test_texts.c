@@ -51,13 +51,16 @@ stop(struct run *r, const char *want)
     close(r->fd[1]);
 }
 
-enum { MORE = 1, DONE = 2 };
+enum { MORE = 1, DONE = 2, CUT = 4 };
 
 static void
 piece(struct run *r, const char *key, size_t pos, int flags, const char *s)
 {
-    assert_int_equal(pf_texts_add(r->texts, key, strlen(key), pos,
-        flags & MORE, flags & DONE, s, strlen(s), NULL), PF_OK);
+    struct pf_piece p = { .key = key, .key_len = strlen(key), .pos = pos,
+        .more = flags & MORE, .done = flags & DONE, .bytes = s,
+        .n = strlen(s) };
+
+    assert_int_equal(pf_texts_add(r->texts, &p, NULL), PF_OK);
 }
 
 static void
@@ -305,8 +308,9 @@ test_errors(void **ctx)
     out.fd = fileno(full);
     assert_int_equal(pf_texts_new(&t, &out, NULL, 0, NULL), PF_OK);
     memset(large, 'x', 100000);
-    assert_int_equal(pf_texts_add(t, "a", 1, 0, true, false, large, 100000,
-        NULL), PF_EWRITE);
+    assert_int_equal(pf_texts_add(t, &(struct pf_piece){ .key = "a",
+        .key_len = 1, .more = true, .bytes = large, .n = 100000 }, NULL),
+        PF_EWRITE);
     free(large);
     pf_texts_free(t);
     pf_texts_free(NULL);
@@ -321,9 +325,10 @@ check_piece(struct pf_texts *t, const char *key, size_t pos, bool whole,
     const char *s, const char *want)
 {
     struct pf_buf b = PF_BUF_INIT;
+    struct pf_piece p = { .key = key, .key_len = strlen(key), .pos = pos,
+        .done = whole, .bytes = s, .n = strlen(s) };
 
-    assert_int_equal(pf_texts_piece(t, key, strlen(key), pos, whole, s,
-        strlen(s), &b, NULL), PF_OK);
+    assert_int_equal(pf_texts_piece(t, &p, &b, NULL), PF_OK);
     pf_buf_addc(&b, '\0');
     assert_string_equal(b.data, want);
     pf_buf_fini(&b);
@@ -358,6 +363,153 @@ test_pieces(void **ctx)
     pf_texts_free(t);
 }
 
+/* A piece with bytes that wait; hidden ones are those of capitals. */
+static void
+held_piece(struct run *r, const char *key, size_t pos, int flags,
+    const char *s, size_t held)
+{
+    char hidden[32];
+    bool any = false;
+    struct pf_piece p = { .key = key, .key_len = strlen(key), .pos = pos,
+        .more = flags & MORE, .done = flags & DONE, .bytes = s,
+        .n = strlen(s), .held = held, .cut = flags & CUT };
+
+    for (size_t i = 0; i < p.n; i++)
+        any |= hidden[i] = s[i] >= 'A' && s[i] <= 'Z';
+    p.hidden = any ? hidden : NULL;
+    assert_int_equal(pf_texts_add(r->texts, &p, NULL), PF_OK);
+}
+
+/* What may become a stop text waits; if it does, it is no part of the text. */
+static void
+test_held_back(void **ctx)
+{
+    static struct run r;
+
+    (void)ctx;
+    start(&r);
+    held_piece(&r, "a", 0, MORE, "one t", 1);
+    check(&r, "one ");
+    held_piece(&r, "a", 1, 0, "w", 2);
+    check(&r, "one ");
+    held_piece(&r, "a", 2, 0, "ist t", 1); /* it was none */
+    check(&r, "one twist ");
+    held_piece(&r, "a", 3, DONE | CUT, "wo", 3);
+    check(&r, "one twist |");
+    held_piece(&r, "b", 7, DONE | CUT, "all of it", 99); /* no more than all */
+    check(&r, "one twist ||");
+    held_piece(&r, "c", 7, 0, "tw", 2);
+    held_piece(&r, "c", 8, DONE, "", 2); /* ended otherwise: shown */
+    check(&r, "one twist ||tw|");
+    held_piece(&r, "d", 7, 0, "tw", 2);
+    check(&r, "one twist ||tw|");
+    stop(&r, "one twist ||tw|tw|"); /* so at the end of the input */
+}
+
+/* The same of texts that are not live, and where the live one ends. */
+static void
+test_held_back_others(void **ctx)
+{
+    static struct run r;
+
+    (void)ctx;
+    start(&r);
+    held_piece(&r, "a", 5, 0, "a", 0);
+    held_piece(&r, "b", 5, 0, "b t", 1);
+    held_piece(&r, "c", 5, 0, "c t", 1);
+    held_piece(&r, "c", 6, DONE | CUT, "wo", 3);
+    held_piece(&r, "a", 6, DONE | CUT, "!", 0);
+    check(&r, "a!|c |b ");
+    held_piece(&r, "b", 6, 0, "w", 2);
+    check(&r, "a!|c |b ");
+    stop(&r, "a!|c |b tw|");
+}
+
+/* Half a character before what waits waits too. */
+static void
+test_held_utf8(void **ctx)
+{
+    static struct run r;
+
+    (void)ctx;
+    start(&r);
+    held_piece(&r, "a", 5, 0, "x\xc3\xa9", 1);
+    check(&r, "x");
+    held_piece(&r, "a", 6, 0, "\xe2", 2); /* the character is cut by `held` */
+    check(&r, "x");
+    held_piece(&r, "a", 7, 0, "\x82", 1);
+    check(&r, "x\xc3\xa9");
+    held_piece(&r, "a", 8, 0, "\xac", 0);
+    check(&r, "x\xc3\xa9\xe2\x82\xac");
+    stop(&r, "x\xc3\xa9\xe2\x82\xac|");
+}
+
+/* Hidden bytes count among those that wait, and are never written. */
+static void
+test_hidden(void **ctx)
+{
+    static struct run r;
+
+    (void)ctx;
+    start(&r);
+    held_piece(&r, "a", 5, 0, "one.END", 3);
+    check(&r, "one.");
+    held_piece(&r, "a", 6, 0, " two", 0); /* no stop */
+    check(&r, "one. two");
+    held_piece(&r, "a", 7, 0, "END", 3);
+    held_piece(&r, "a", 8, DONE | CUT, "\n", 4);
+    check(&r, "one. two|");
+    held_piece(&r, "a", 5, 0, "Ab", 1); /* held ones among shown ones */
+    held_piece(&r, "a", 6, 0, "CdEf", 5);
+    check(&r, "one. two|");
+    held_piece(&r, "a", 7, 0, "Gh", 3);
+    check(&r, "one. two|bd");
+    held_piece(&r, "a", 8, DONE, "I", 4);
+    check(&r, "one. two|bdfh|");
+    held_piece(&r, "a", 5, 0, "x\xc3", 0); /* a character around one */
+    held_piece(&r, "a", 6, 0, "END", 3);
+    held_piece(&r, "a", 7, 0, "\xa9y", 0);
+    check(&r, "one. two|bdfh|x\xc3\xa9y");
+    stop(&r, "one. two|bdfh|x\xc3\xa9y|");
+}
+
+/* However it is cut, and with what waits growing and shrinking at random, the
+ * text is that of its bytes. */
+static void
+test_random(void **ctx)
+{
+    static const char text[] = "aA\xc3\xa9" "Bb\xe2\x82\xac" "CDc";
+    static const char shown[] = "a\xc3\xa9" "b\xe2\x82\xac" "c";
+    static struct run r;
+    char want[64];
+
+    (void)ctx;
+    srand(4);
+    for (int i = 0; i < 3000; i++) {
+        size_t n, pos = 1, cut = (size_t)rand() % sizeof shown;
+        size_t at = 0, held = 0, last = 0;
+
+        start(&r);
+        for (at = 0; at < sizeof text - 1; at += n, pos++) {
+            char part[32];
+
+            n = 1 + (size_t)rand() % (sizeof text - 1 - at);
+            memcpy(part, text + at, n);
+            part[n] = '\0';
+            held = (size_t)rand() % (held + n + 1);
+            held_piece(&r, "a", pos, 0, part, held);
+        }
+        /* No more can be cut than has waited. */
+        last = held < cut ? held : cut;
+        held_piece(&r, "a", pos, DONE | CUT, "", last);
+        for (at = sizeof text - 1, cut = sizeof shown - 1; last--;)
+            if (!(text[--at] >= 'A' && text[at] <= 'Z'))
+                cut--;
+        sprintf(want, "%.*s|", (int)cut, shown);
+        stop(&r, want);
+    }
+}
+
 int
 main(void)
 {
@@ -372,6 +524,11 @@ main(void)
         cmocka_unit_test(test_many),
         cmocka_unit_test(test_errors),
         cmocka_unit_test(test_pieces),
+        cmocka_unit_test(test_held_back),
+        cmocka_unit_test(test_held_back_others),
+        cmocka_unit_test(test_held_utf8),
+        cmocka_unit_test(test_hidden),
+        cmocka_unit_test(test_random),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
