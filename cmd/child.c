@@ -6,6 +6,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <poll.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -103,6 +104,7 @@ child_start(struct child *c, const char *pipe_line, bool own)
         dup2(out, 1);
         for (int fd = 5; fd <= (in > out ? in : out); fd++)
             close(fd);
+        signal(SIGINT, SIG_IGN); /* it learns by the end of its input */
         execl("/bin/sh", "sh", "-c", command, (char *)NULL);
         _exit(127);
     }
@@ -117,6 +119,27 @@ child_start(struct child *c, const char *pipe_line, bool own)
     c->reader = (struct pf_reader)PF_READER_INIT;
     c->reader.in = &c->in;
     c->reader.main_name = "ids";
+}
+
+void
+child_end(struct child *c)
+{
+    struct pollfd p = { .fd = c->to, .events = POLLOUT };
+    const char *line, *end;
+
+    close(c->in.fd);
+    c->in.fd = -1;
+    /* A record that was begun is finished, so that none complains. */
+    if (c->to >= 0 && c->cut && c->sent < c->queue.len) {
+        line = c->queue.data + c->sent;
+        end = memchr(line, '\n', c->queue.len - c->sent);
+        c->queue.len = (size_t)(end + 1 - c->queue.data);
+        while (c->to >= 0 && c->sent < c->queue.len) {
+            poll(&p, 1, -1);
+            child_send(c);
+        }
+    }
+    child_close(c);
 }
 
 void
@@ -148,8 +171,10 @@ child_send(struct child *c)
         child_close(c); /* it has ended: its output tells why */
         n = (ssize_t)(c->queue.len - c->sent);
     }
-    if (n > 0)
+    if (n > 0) {
         c->sent += (size_t)n;
+        c->cut = c->queue.data[c->sent - 1] != '\n';
+    }
     if (c->sent > c->queue.len / 2) {
         c->queue.len -= c->sent;
         memmove(c->queue.data, c->queue.data + c->sent, c->queue.len);

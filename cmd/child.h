@@ -13,12 +13,13 @@ struct child {
     int to;              /* its input; -1: closed */
     struct pf_buf queue; /* bytes for it, of which `sent` are written */
     size_t sent;
+    bool cut;        /* the last byte written is not the end of a record */
     struct pf_in in; /* its output */
     struct pf_reader reader;
 };
 
 #define CHILD_INIT \
-    { 0, -1, PF_BUF_INIT, 0, PF_IN_INIT, PF_READER_INIT }
+    { 0, -1, PF_BUF_INIT, 0, false, PF_IN_INIT, PF_READER_INIT }
 
 /*
  * Starts it.  One that is not somebody's `own` reads from descriptor 4.  The
@@ -34,5 +35,11 @@ void child_send(struct child *c);
 
 /* Ends its input. */
 void child_close(struct child *c);
+
+/*
+ * Ends it: what it still writes is not wanted, and what waits for it is not
+ * sent but for the rest of a record.
+ */
+void child_end(struct child *c);
 
 #endif

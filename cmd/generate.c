@@ -17,12 +17,13 @@ struct generate {
     struct pf_buf sample; /* the options of sample, as they were written */
 };
 
-enum { WHOLE = CLI_LONG, ECHO, PARALLEL };
+enum { WHOLE = CLI_LONG, ECHO, PARALLEL, SAMPLES };
 
 static const struct cli_option options[] = {
     { "whole", WHOLE, NULL, "write a record a sequence, in input order" },
     { "echo", ECHO, NULL, "write the prompt too" },
     { "parallel", PARALLEL, "N", "sequences at a time (32)" },
+    { "samples", SAMPLES, "N", "continuations of each prompt, seq SEQ.0 ..." },
     { "print", 'x', NULL, "print the pipe instead of running it" },
     SAMPLING_OPTIONS,
     { NULL, 0, NULL, NULL },
@@ -60,6 +61,9 @@ option(void *ctx, int key, const char *arg)
     case PARALLEL:
         g->loop.parallel = (size_t)cli_int("--parallel", arg, 1, 1 << 20);
         return;
+    case SAMPLES:
+        g->loop.samples = (size_t)cli_int("--samples", arg, 1, 1 << 20);
+        return;
     case 'x': g->print = true; return;
     }
     sampling_option(&g->opt, key, arg);
@@ -74,8 +78,9 @@ option(void *ctx, int key, const char *arg)
 
 static const struct cli_command command = {
     .name = "generate",
-    .synopsis = "[-x] [-n N] [--whole] [--echo] [--parallel N] [options of "
-        "sample]\n       [-m MODEL] [file ...] [-- PIPE]",
+    .synopsis = "[-x] [-n N] [--whole] [--echo] [--parallel N] "
+        "[--samples N]\n       [options of sample] [-m MODEL] [file ...] "
+        "[-- PIPE]",
     .summary = "Continues prompts: runs embed | attend | unembed | sample as "
         "a loop, ids -> ids.\nPIPE is a shell command to run instead.",
     .options = options,
@@ -107,14 +112,18 @@ ask_model(struct generate *g)
     struct pf_buf dir = PF_BUF_INIT;
     struct pf_config c;
     size_t kv = 0;
+    bool found = !pf_model_find(&dir, cli.model, NULL);
 
-    if (!pf_model_find(&dir, cli.model, NULL)
-        && !pf_config_open(&c, dir.data, NULL)) {
+    if (found && cli_is_vocabulary(dir.data))
+        cli_die("%s is a vocabulary only, which continues no texts: -m takes "
+            "a model with weights (%s has none)", cli.model, dir.data);
+    if (found && !pf_config_open(&c, dir.data, NULL)) {
         if (c.encoder)
             cli_die("%s is an encoder (%s), which does not continue texts",
                 cli.model, c.type);
         g->loop.window = c.positions;
-        kv = kv_mem(&c, g->loop.parallel);
+        /* A prompt that is continued several times is one more. */
+        kv = kv_mem(&c, g->loop.parallel + (g->loop.samples > 0));
     }
     pf_buf_fini(&dir);
     return kv;

@@ -7,11 +7,13 @@
 #include "loop.h"
 
 #include <poll.h>
+#include <signal.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "interrupt.h"
 #include "prompts.h"
 
 enum { BACKLOG = 64 }; /* finished sequences that wait for an earlier one */
@@ -21,61 +23,12 @@ loop_free_sequence(void *p)
 {
     struct sequence *s = p;
 
+    if (!s)
+        return;
     free(s->ids);
     free(s->seq);
+    pf_record_fini(&s->last);
     free(s);
-}
-
-/* --- Output --- */
-
-/* Writes the whole records whose turn it is. */
-static void
-write_finished(struct loop *l)
-{
-    struct pf_buf *b;
-    struct pf_err err;
-
-    while ((b = &l->finished[l->next_out % l->size])->len) {
-        if (pf_out_write(&cli_out, b->data, b->len, &err))
-            cli_die_writing(&err);
-        pf_buf_fini(b);
-        l->next_out++;
-    }
-}
-
-size_t
-loop_index(struct loop *l)
-{
-    struct pf_buf *more;
-
-    if (l->next_index - l->next_out == l->size) {
-        more = calloc(2 * l->size, sizeof *more);
-        if (!more)
-            cli_die("out of memory");
-        for (size_t i = l->next_out; i < l->next_index; i++)
-            more[i % (2 * l->size)] = l->finished[i % l->size];
-        free(l->finished);
-        l->finished = more;
-        l->size *= 2;
-    }
-    return l->next_index++;
-}
-
-void
-loop_emit(struct loop *l, const struct pf_record *rec, size_t index)
-{
-    struct pf_buf *b;
-    struct pf_err err;
-
-    if (!l->opt->whole || l->stop) {
-        if (cli_emit(rec, &err))
-            cli_die_writing(&err);
-        return;
-    }
-    b = &l->finished[index % l->size];
-    if (pf_record_print(b, rec, &err))
-        cli_die("%s", err.msg);
-    write_finished(l);
 }
 
 bool
@@ -91,25 +44,65 @@ loop_add_ids(struct sequence *s, const uint32_t *ids, size_t n)
 
 /* --- Tokens --- */
 
+struct sequence *
+loop_find(struct loop *l, const struct pf_record *rec)
+{
+    pf_buf_clear(&l->key);
+    if (pf_record_seq(rec, "seq", &l->key, NULL))
+        return NULL;
+    return pf_seqmap_get(&l->live, l->key.data, l->key.len);
+}
+
+void
+loop_keep(struct loop *l, struct sequence *s, struct pf_record *rec)
+{
+    struct pf_record before = s->last;
+
+    if (!l->opt->whole)
+        return;
+    s->last = *rec;
+    *rec = before;
+}
+
+void
+loop_forget(struct loop *l, struct sequence *s)
+{
+    struct sequence *parent = s->parent;
+
+    pf_seqmap_take(&l->live, l->key.data, l->key.len);
+    loop_free_sequence(s);
+    l->running--;
+    l->done++;
+    if (!parent || --parent->left)
+        return;
+    loop_find(l, &parent->last);
+    pf_seqmap_take(&l->live, l->key.data, l->key.len);
+    loop_free_sequence(parent);
+}
+
 /* A sequence has ended with this record: its last, or an error. */
 static void
 finish(struct loop *l, struct sequence *s, struct pf_record *rec)
 {
-    size_t skip = l->opt->echo ? 0 : s->prompt;
-    struct pf_err err;
-
-    if (l->opt->whole && !pf_record_is_error(rec)) {
-        pf_record_drop(rec, "logprob");
-        pf_record_drop(rec, "top");
-        pf_record_drop(rec, "pos");
-        if ((skip && pf_record_set_i64(rec, "pos", (int64_t)skip, &err))
-            || !pf_record_put(rec, "ids", PF_I32, 1,
-                (size_t[]){ s->n - skip }, s->ids + skip))
-            cli_die("out of memory");
-    }
+    if (l->opt->whole && !pf_record_is_error(rec))
+        loop_make_whole(l, s, rec);
     loop_emit(l, rec, s->index);
-    pf_seqmap_take(&l->live, l->key.data, l->key.len);
-    loop_free_sequence(s);
+    loop_forget(l, s);
+}
+
+/* Some filter failed: at this sequence, or at it cannot be told which. */
+static void
+take_error(struct loop *l, struct sequence *s, struct pf_record *rec)
+{
+    l->stop |= !cli_fail_quietly();
+    if (s && s->left && !l->stop)
+        samples_fail(l, s, rec);
+    else if (s && !s->left)
+        finish(l, s, rec);
+    else if (s || !pf_record_field(rec, "seq")) {
+        l->stop = true;
+        loop_emit(l, rec, 0);
+    } /* else another piece of a prompt that has failed already */
 }
 
 static enum pf_status
@@ -126,18 +119,13 @@ take_token(struct loop *l, struct pf_record *rec, struct pf_err *err)
         return st;
     s = pf_seqmap_get(&l->live, l->key.data, l->key.len);
     if (pf_record_is_error(rec)) {
-        l->stop |= !cli_fail_quietly();
-        if (s)
-            finish(l, s, rec);
-        else if (!pf_record_field(rec, "seq")) {
-            l->stop = true; /* whose it is cannot be told */
-            loop_emit(l, rec, 0);
-        } /* else another piece of a prompt that has failed already */
+        take_error(l, s, rec);
         return PF_OK;
     }
-    if (!s)
-        return pf_fail(err, PF_ESTATE, "the pipe gives a record of a sequence "
-            "that it was not given");
+    if (!s || s->left)
+        return pf_fail(err, PF_ESTATE, s ? "the pipe answers a record that has "
+            "more, which is not drawn from" : "the pipe gives a record of a "
+            "sequence that it was not given");
     st = pf_record_ids(rec, "ids", &ids, &n, err);
     if (!st && n == 0)
         st = pf_fail(err, PF_ESHAPE, "the pipe gives a record without ids");
@@ -157,6 +145,8 @@ take_token(struct loop *l, struct pf_record *rec, struct pf_err *err)
         finish(l, s, rec);
     else if (!l->opt->whole)
         loop_emit(l, rec, s->index);
+    else
+        loop_keep(l, s, rec);
     return PF_OK;
 }
 
@@ -177,24 +167,86 @@ read_tokens(struct loop *l, struct pf_record *rec)
             st = take_token(l, rec, &err);
         if (st == PF_EWRITE)
             cli_die_writing(&err);
-        if (st)
+        if (st && interrupt_signal()) /* it got the signal too */
+            break;
+        if (st) {
+            progress_erase(&l->progress);
             cli_die("from the pipe: %s", err.msg);
+        }
     }
 }
 
 static void
 wait_for_something(struct loop *l)
 {
-    struct pollfd p[3];
+    struct pollfd p[4];
     nfds_t n = 0;
 
     p[n++] = (struct pollfd){ .fd = l->child.in.fd, .events = POLLIN };
+    p[n++] = (struct pollfd){ .fd = interrupt_fd(), .events = POLLIN };
     if (l->child.to >= 0 && l->child.queue.len > l->child.sent)
         p[n++] = (struct pollfd){ .fd = l->child.to, .events = POLLOUT };
     if (prompts_room(l))
         p[n++] = (struct pollfd){ .fd = l->prompts.fd, .events = POLLIN };
     cli_flush();
-    poll(p, n, -1);
+    progress_draw(&l->progress, l->done, l->running, cli_stats.tokens);
+    poll(p, n, progress_wait(&l->progress));
+}
+
+/* --- The loop --- */
+
+/* Feeds and is fed, until all is done, or the pipe ends, or somebody wants. */
+static void
+run(struct loop *l, struct pf_record *rec)
+{
+    for (;;) {
+        read_tokens(l, rec);
+        if (l->stop || l->child_ended || interrupt_signal())
+            return;
+        samples_begin(l);
+        prompts_read(l, rec);
+        child_send(&l->child);
+        if (l->stop)
+            return;
+        if (l->live.n == 0 && (l->last || l->file == cli.n_files)
+            && l->child.sent == l->child.queue.len)
+            child_close(&l->child);
+        wait_for_something(l);
+    }
+}
+
+/* Waits for the pipe to end; how it went. */
+static void
+wait_for_child(struct loop *l, struct pf_record *rec)
+{
+    int status = 0;
+
+    child_end(&l->child);
+    if (waitpid(l->child.pid, &status, 0) == l->child.pid && status
+        && !cli_status())
+        cli_die("the pipe ended with status %d", WIFEXITED(status)
+            ? WEXITSTATUS(status) : 128 + WTERMSIG(status));
+    if (!l->stop && (l->live.n || (!l->last && !prompts_ended(l, rec))))
+        cli_die("the pipe ended before all sequences were done");
+}
+
+static void
+free_loop(struct loop *l)
+{
+    pf_buf_fini(&l->error);
+    pf_in_fini(&l->child.in);
+    pf_reader_fini(&l->child.reader);
+    pf_reader_fini(&l->prompt_reader);
+    if (l->file_open)
+        pf_in_fini(&l->prompts);
+    pf_seqmap_fini(&l->live, loop_free_sequence);
+    pf_seqmap_fini(&l->part, loop_free_sequence);
+    for (size_t i = 0; i < l->size; i++)
+        pf_buf_fini(&l->finished[i].text);
+    free(l->finished);
+    pf_buf_fini(&l->child.queue);
+    pf_buf_fini(&l->key);
+    pf_buf_fini(&l->name);
 }
 
 int
@@ -204,7 +256,7 @@ loop_run(const struct loop_options *options)
         .prompt_reader = PF_READER_INIT };
     struct pf_record rec = PF_RECORD_INIT;
     struct pf_err err;
-    int status = 0;
+    int status, sig;
 
     l.prompt_reader.main_name = "ids";
     l.size = options->parallel + BACKLOG;
@@ -212,44 +264,26 @@ loop_run(const struct loop_options *options)
     if (!l.finished)
         cli_die("out of memory");
     cli_begin(PF_NDJSON, false);
+    interrupt_catch(SIGINT);
+    interrupt_catch(SIGTERM);
     child_start(&l.child, options->pipe, options->own);
-    for (;;) {
-        read_tokens(&l, &rec);
-        if (l.stop || l.child_ended)
-            break;
-        prompts_read(&l, &rec);
-        child_send(&l.child);
-        if (l.stop)
-            break;
-        if (l.live.n == 0 && (l.last || l.file == cli.n_files)
-            && l.child.sent == l.child.queue.len)
-            child_close(&l.child);
-        wait_for_something(&l);
-    }
-    child_close(&l.child);
-    close(l.child.in.fd);
-    if (waitpid(l.child.pid, &status, 0) == l.child.pid && status
-        && !cli_status())
-        cli_die("the pipe ended with status %d", WIFEXITED(status)
-            ? WEXITSTATUS(status) : 128 + WTERMSIG(status));
-    if (!l.stop && (l.live.n || (!l.last && !prompts_ended(&l, &rec))))
-        cli_die("the pipe ended before all sequences were done");
+    progress_start(&l.progress, !options->whole);
+    run(&l, &rec);
+    progress_erase(&l.progress);
+    sig = l.stop ? 0 : interrupt_signal();
+    if (sig)
+        loop_write_unfinished(&l);
+    else
+        wait_for_child(&l, &rec);
     if (l.error.len && pf_out_write(&cli_out, l.error.data, l.error.len, &err))
         cli_die_writing(&err);
-    pf_buf_fini(&l.error);
-    l.child.in.fd = -1;
-    pf_in_fini(&l.child.in);
-    pf_reader_fini(&l.child.reader);
-    pf_reader_fini(&l.prompt_reader);
-    if (l.file_open)
-        pf_in_fini(&l.prompts);
-    pf_seqmap_fini(&l.live, loop_free_sequence);
-    pf_seqmap_fini(&l.part, loop_free_sequence);
-    for (size_t i = 0; i < l.size; i++)
-        pf_buf_fini(&l.finished[i]);
-    free(l.finished);
-    pf_buf_fini(&l.child.queue);
-    pf_buf_fini(&l.key);
+    status = cli_finish();
+    if (sig) { /* what has been made is out before the pipe is waited for */
+        child_end(&l.child);
+        waitpid(l.child.pid, NULL, 0);
+        status = 128 + sig;
+    }
+    free_loop(&l);
     pf_record_fini(&rec);
-    return cli_finish();
+    return status;
 }

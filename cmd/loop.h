@@ -14,11 +14,16 @@ struct loop_options {
     bool own;
     size_t window;    /* ids that a prompt may have; 0: not known */
     size_t parallel;  /* sequences in the pipe at a time at most */
+    size_t samples;   /* continuations of each prompt, with names of their
+                         own; 0: one, with the prompt's */
     bool whole;       /* a record a sequence, in the order of the prompts */
     bool echo;        /* with the prompt */
 };
 
-/* Runs over all operands of the command line; returns the exit status. */
+/*
+ * Runs over all operands of the command line; returns the exit status, which
+ * after SIGINT or SIGTERM is 128 and its number.
+ */
 int loop_run(const struct loop_options *options);
 
 #endif

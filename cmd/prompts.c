@@ -9,20 +9,19 @@
 
 enum { CHUNK = 256 }; /* ids; a longer prompt goes in as several records */
 
-/* Sends a prompt, in pieces where it is long. */
-static enum pf_status
-send_prompt(struct loop *l, struct pf_record *rec, const struct sequence *s,
-    struct pf_err *err)
+enum pf_status
+prompts_send(struct loop *l, struct pf_record *rec, const struct sequence *s,
+    size_t n, bool whole, struct pf_err *err)
 {
     enum pf_status st = PF_OK;
     size_t k;
 
-    for (size_t i = 0; i < s->n && !st; i += k) {
-        k = s->n - i < CHUNK ? s->n - i : CHUNK;
+    for (size_t i = 0; i < n && !st; i += k) {
+        k = n - i < CHUNK ? n - i : CHUNK;
         pf_record_drop(rec, "more");
         if (i)
             st = pf_record_set_i64(rec, "pos", (int64_t)i, err);
-        if (!st && i + k < s->n)
+        if (!st && (i + k < n || !whole))
             st = pf_record_set(rec, "more", "true", 4, err);
         if (!st && !pf_record_put(rec, "ids", PF_I32, 1, (size_t[]){ k },
                 s->ids + i))
@@ -31,6 +30,36 @@ send_prompt(struct loop *l, struct pf_record *rec, const struct sequence *s,
             child_feed(&l->child, rec);
     }
     return st;
+}
+
+enum pf_status
+prompts_echo(struct loop *l, struct pf_record *rec, const struct sequence *s,
+    struct pf_err *err)
+{
+    enum pf_status st;
+
+    if (!l->opt->echo || l->opt->whole)
+        return PF_OK;
+    st = pf_record_set(rec, "more", "true", 4, err);
+    if (!st && !pf_record_put(rec, "ids", PF_I32, 1, &s->n, s->ids))
+        st = pf_fail_mem(err);
+    if (!st)
+        loop_emit(l, rec, s->index);
+    return st;
+}
+
+/* Of an earlier run, or of the record and not of the prompt. */
+static bool
+gone(const char *name, bool tensor)
+{
+    static const char *const names[] = { "pos", "more", "fork", "done",
+        "held" };
+
+    for (size_t i = 0; i < sizeof names / sizeof *names; i++)
+        if (strcmp(name, names[i]) == 0)
+            return true;
+    (void)tensor;
+    return false;
 }
 
 /* A prompt is whole: lets it in. */
@@ -46,35 +75,61 @@ admit(struct loop *l, struct pf_record *rec, struct sequence *s,
         return st;
     }
     s->prompt = s->n;
-    pf_record_drop(rec, "pos");
-    pf_record_drop(rec, "done"); /* of an earlier run: it goes on */
-    if (l->opt->echo && !l->opt->whole) {
-        st = pf_record_set(rec, "more", "true", 4, err);
-        if (!st && !pf_record_put(rec, "ids", PF_I32, 1, &s->n, s->ids))
-            st = pf_fail_mem(err);
-        if (!st)
-            loop_emit(l, rec, s->index);
+    pf_record_drop_if(rec, gone);
+    if (l->opt->samples)
+        return samples_admit(l, rec, s, err);
+    l->running++;
+    if (!(st = prompts_echo(l, rec, s, err))
+        && !(st = prompts_send(l, rec, s, s->n, true, err)))
+        loop_keep(l, s, rec);
+    return st;
+}
+
+/* The beginning of a prompt. */
+static enum pf_status
+new_part(struct loop *l, const struct pf_field *seq, struct sequence **out,
+    struct pf_err *err)
+{
+    struct sequence *s = calloc(1, sizeof *s);
+    enum pf_status st;
+
+    if (s && seq)
+        s->seq = strdup(seq->text);
+    if (!s || (seq && !s->seq)) {
+        free(s);
+        return pf_fail_mem(err);
     }
-    return st ? st : send_prompt(l, rec, s, err);
+    st = pf_seqmap_put(&l->part, l->key.data, l->key.len, s, err);
+    if (st) {
+        loop_free_sequence(s);
+        return st;
+    }
+    s->index = loop_index(l, l->opt->samples ? l->opt->samples : 1);
+    *out = s;
+    return PF_OK;
 }
 
 /* Takes a prompt, or a part of one. */
 static enum pf_status
 add_prompt(struct loop *l, struct pf_record *rec, struct pf_err *err)
 {
-    const struct pf_field *seq = pf_record_field(rec, "seq");
+    const struct pf_field *seq;
     const uint32_t *ids;
     struct sequence *s;
     size_t pos, n;
-    enum pf_status st;
+    enum pf_status st = PF_OK;
     bool more;
 
+    /* Continuations have names made of the prompt's: it needs one. */
+    if (l->opt->samples && !pf_record_field(rec, "seq"))
+        st = pf_record_set(rec, "seq", "0", 1, err);
     pf_buf_clear(&l->key);
-    if ((st = pf_record_seq(rec, "seq", &l->key, err))
+    if (st || (st = pf_record_seq(rec, "seq", &l->key, err))
         || (st = pf_record_pos(rec, &pos, err))
         || (st = pf_record_bool(rec, "more", &more, err))
         || (st = pf_record_ids(rec, "ids", &ids, &n, err)))
         return st;
+    seq = pf_record_field(rec, "seq");
     s = pf_seqmap_get(&l->part, l->key.data, l->key.len);
     if (n == 0 && !s)
         return pf_fail(err, PF_ESHAPE, "the prompt has no ids: there is "
@@ -86,21 +141,8 @@ add_prompt(struct loop *l, struct pf_record *rec, struct pf_err *err)
     if (pos != (s ? s->n : 0))
         return pf_fail(err, PF_ESTATE, "the prompt starts at position %zu, "
             "not at %zu", pos, s ? s->n : 0);
-    if (!s) {
-        s = calloc(1, sizeof *s);
-        if (s && seq)
-            s->seq = strdup(seq->text);
-        if (!s || (seq && !s->seq)) {
-            free(s);
-            return pf_fail_mem(err);
-        }
-        st = pf_seqmap_put(&l->part, l->key.data, l->key.len, s, err);
-        if (st) {
-            loop_free_sequence(s);
-            return st;
-        }
-        s->index = loop_index(l);
-    }
+    if (!s && (st = new_part(l, seq, &s, err)))
+        return st;
     if (!loop_add_ids(s, ids, n))
         return pf_fail_mem(err);
     if (l->opt->window && s->n > l->opt->window)
@@ -108,6 +150,8 @@ add_prompt(struct loop *l, struct pf_record *rec, struct pf_err *err)
             "window is %zu (tok-encode --max cuts it)", s->n, l->opt->window);
     if (more)
         return PF_OK;
+    if (l->opt->samples && (st = samples_check(l, rec, err)))
+        return st;
     pf_seqmap_take(&l->part, l->key.data, l->key.len);
     return admit(l, rec, s, err);
 }
@@ -127,8 +171,8 @@ next_file(struct loop *l)
 bool
 prompts_room(const struct loop *l)
 {
-    return l->file < cli.n_files && !l->stop && !l->last
-        && l->live.n < l->opt->parallel
+    return l->file < cli.n_files && !l->stop && !l->last && !l->waiting
+        && l->running < l->opt->parallel
         && (!l->opt->whole || l->next_index - l->next_out < l->size
             || l->part.n) /* the one waited for may be one of these */
         && l->child.queue.len - l->child.sent < 1 << 20;
@@ -160,8 +204,12 @@ refuse(struct loop *l, const struct pf_record *rec, const char *file,
     pf_buf_clear(&l->key);
     if (rec && pf_record_seq(rec, "seq", &l->key, NULL) == PF_OK)
         s = pf_seqmap_take(&l->part, l->key.data, l->key.len);
+    progress_erase(&l->progress);
     l->last |= !cli_complain(&e, file, number, rec, msg);
-    emit_error(l, &e, s ? s->index : loop_index(l));
+    if (s)
+        for (size_t i = 1; i < l->opt->samples; i++)
+            loop_skip(l, s->index + i);
+    emit_error(l, &e, s ? s->index : loop_index(l, 1));
     if (s)
         loop_free_sequence(s);
     pf_record_fini(&e);
@@ -190,7 +238,7 @@ take_prompt(struct loop *l, struct pf_record *rec, const char *file)
 
     if (pf_record_is_error(rec)) {
         l->last |= !cli_fail_quietly();
-        emit_error(l, rec, loop_index(l));
+        emit_error(l, rec, loop_index(l, 1));
         return;
     }
     if (pf_record_is_mark(rec))

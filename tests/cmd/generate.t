@@ -36,7 +36,22 @@ json 'PIPEFORMER_MODEL' 'PIPEFORMER_MODEL=$FAIRY generate -n 1' "$p" \
 json '--parallel 1' \
     'generate -n 2 --parallel 1' '{"seq":1,"ids":[5]}
 {"seq":2,"ids":[6]}' 'map(.seq) == [1, 1, 2, 2]'
-for o in '--parallel 0' '--parallel x' '--parallel -1' "--parallel ''" \
+json '--samples' 'generate --samples 2 -n 2 --temp 1 --seed 1 --whole' "$p" \
+    'map(.seq) == ["a.0", "a.1"] and .[0].ids != .[1].ids
+        and all(.[]; .pos == 4 and .done == "length")'
+want 'options of sample are handed on as they are' \
+    "generate -x --threads 1 --stop \"it's\" --logit-bias 11:-inf --min-p 0.1 \
+        --preset hf | sed 's/.*| //'" '' 0 \
+    "sample -m fairy --stop 'it'\\''s' --logit-bias 11:-inf --min-p 0.1 --preset hf"
+want 'a vocabulary is no model' 'generate -m gpt2' "$p" 1 - \
+    'generate: gpt2 is a vocabulary only*'
+want 'nor in -x' 'generate -x -m gpt2' "$p" 1 - \
+    'generate: gpt2 is a vocabulary only*'
+for o in --probs --rows; do
+    want "$o: nothing would be drawn" "generate $o" "$p" 2 - \
+        "generate: *$o*usage*"
+done
+for o in '--samples 0' '--samples x' '--parallel 0' '--parallel x' '--parallel -1' "--parallel ''" \
     '-n 0' '-n x' '-t x' '--top-p 2' '--seed -1' '--eos x' '--draw 1'; do
     want "$o" "generate $o" "$p" 2 - 'generate: --*usage*'
 done
