@@ -234,7 +234,7 @@ run_file(struct loop *l, const char *file)
         }
         admit(l, item);
     }
-    cli_stats.bytes_in += in.used;
+    cli_count_input(&in);
     pf_reader_fini(&r);
     pf_in_fini(&in);
 }
@@ -246,6 +246,8 @@ cli_run(const struct cli_filter *filter)
     struct pf_err err;
 
     cli_begin(filter->format, filter->text);
+    pf_widen_pipe(0);
+    pf_widen_pipe(1);
     l.items = calloc(BATCH, sizeof *l.items);
     if (!l.items)
         cli_die("out of memory");

@@ -178,7 +178,7 @@ cli_run_texts(const struct cli_texts *texts)
             continue;
         }
         go_on = each(&r);
-        cli_stats.bytes_in += r.in.used;
+        cli_count_input(&r.in);
         pf_in_fini(&r.in);
     }
     if ((go_on || (texts->enough && texts->enough(texts->ctx))) && texts->end

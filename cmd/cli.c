@@ -256,6 +256,13 @@ cli_fail_quietly(void)
     return cli.keep_going;
 }
 
+void
+cli_count_input(const struct pf_in *in)
+{
+    cli_stats.bytes_in += in->used;
+    cli_stats.waited += in->waited;
+}
+
 int
 cli_finish(void)
 {
@@ -269,13 +276,14 @@ cli_finish(void)
     if (cli.stats) {
         clock_gettime(CLOCK_MONOTONIC, &now);
         fprintf(stderr, "%s: %llu records, %llu tokens, %llu bytes in, %llu "
-            "out, %.3f s\n", cli.cmd->name,
+            "out, %.3f s; read %.3f s, wrote %.3f s\n", cli.cmd->name,
             (unsigned long long)cli_stats.records,
             (unsigned long long)cli_stats.tokens,
             (unsigned long long)cli_stats.bytes_in,
             (unsigned long long)cli_out.bytes,
             (double)(now.tv_sec - run.start.tv_sec)
-                + 1e-9 * (double)(now.tv_nsec - run.start.tv_nsec));
+                + 1e-9 * (double)(now.tv_nsec - run.start.tv_nsec),
+            1e-9 * (double)cli_stats.waited, 1e-9 * (double)cli_out.waited);
     }
     return run.status;
 }

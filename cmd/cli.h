@@ -294,7 +294,11 @@ int cli_finish(void);
 /* What --stats counts. */
 extern struct cli_stats {
     uint64_t records, tokens, bytes_in;
+    uint64_t waited; /* nanoseconds spent in reading */
 } cli_stats;
+
+/* Adds what was read of an input that is done with. */
+void cli_count_input(const struct pf_in *in);
 
 /* "-" as it is called in messages. */
 const char *cli_file_name(const char *file);

@@ -160,7 +160,7 @@ static void
 next_file(struct loop *l)
 {
     if (l->file_open) {
-        cli_stats.bytes_in += l->prompts.used;
+        cli_count_input(&l->prompts);
         pf_in_fini(&l->prompts);
     }
     l->file_open = false;

@@ -93,7 +93,7 @@ tok_decode_raw(struct tok_decode *d, const char *file)
     } while (!st);
     if (st == PF_END)
         st = pf_texts_end(d->texts, &err);
-    cli_stats.bytes_in += in.used;
+    cli_count_input(&in);
     pf_in_fini(&in);
     if (st == PF_EWRITE)
         cli_die_writing(&err);

@@ -218,7 +218,7 @@ read_all(struct tok_train *c)
             continue;
         }
         go_on = read_file(c, cli.files[i], &in);
-        cli_stats.bytes_in += in.used;
+        cli_count_input(&in);
         pf_in_fini(&in);
     }
     cli_stats.records = pf_trainer_counts(c->t).texts;

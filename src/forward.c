@@ -10,7 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { ROWS = 256 }; /* rows of the MLP's inner width held at a time */
+enum { ROWS = 512 }; /* rows of the MLP's inner width held at a time */
 
 enum pf_status
 pf_runner_new(struct pf_runner **out, const struct pf_model *model,

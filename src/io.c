@@ -1,3 +1,5 @@
+#define _GNU_SOURCE /* F_SETPIPE_SZ, madvise, writev */
+
 #include <pipeformer/io.h>
 
 #include <errno.h>
@@ -5,7 +7,10 @@
 #include <poll.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <sys/stat.h>
+#include <sys/uio.h>
+#include <time.h>
 #include <unistd.h>
 
 enum {
@@ -13,7 +18,64 @@ enum {
     WRITE_MAX = 64 * 1024,  /* waiting bytes that are written out unasked */
     SHRINK = 4 * 1024 * 1024,
     EXPECT_MAX = 1 << 28,   /* bytes that are reserved before they come */
+    TAKE_MIN = 32 * 1024,   /* bytes that are worth not copying */
+    ALIGN = 64,
+    PIECES = 16,            /* to one writev */
+    PIPE_SIZE = 1 << 20,    /* what Linux gives to anybody at most */
 };
+
+/* From here on, memory comes in pages of 2 MiB where the system has them. */
+#define HUGE_MIN ((size_t)4 << 20)
+
+static uint64_t
+now(void)
+{
+    struct timespec t;
+
+    clock_gettime(CLOCK_MONOTONIC, &t);
+    return (uint64_t)t.tv_sec * 1000000000 + (uint64_t)t.tv_nsec;
+}
+
+void
+pf_widen_pipe(int fd)
+{
+#ifdef F_SETPIPE_SZ
+    int size = fcntl(fd, F_GETPIPE_SZ);
+
+    if (size > 0 && size < PIPE_SIZE)
+        (void)fcntl(fd, F_SETPIPE_SZ, PIPE_SIZE);
+#else
+    (void)fd;
+#endif
+}
+
+void
+pf_memory_fini(struct pf_memory *b)
+{
+    free(b->data);
+    *b = (struct pf_memory)PF_MEMORY_INIT;
+}
+
+/* --- Reading --- */
+
+static char *
+memory_new(size_t cap)
+{
+    char *data;
+
+#ifdef MADV_HUGEPAGE
+    if (cap >= HUGE_MIN) {
+        size_t huge = (size_t)2 << 20;
+
+        data = aligned_alloc(huge, (cap + huge - 1) / huge * huge);
+        if (data)
+            (void)madvise(data, cap / huge * huge, MADV_HUGEPAGE);
+        return data;
+    }
+#endif
+    data = aligned_alloc(ALIGN, (cap + ALIGN - 1) / ALIGN * ALIGN);
+    return data;
+}
 
 static enum pf_status
 open_in(struct pf_in *in, const char *path, int flags, struct pf_err *err)
@@ -52,7 +114,7 @@ static bool
 move(struct pf_in *in, size_t cap)
 {
     size_t have = in->end - in->start;
-    char *data = malloc(cap);
+    char *data = memory_new(cap);
 
     if (!data)
         return false;
@@ -98,12 +160,14 @@ enum pf_status
 pf_in_fill(struct pf_in *in, struct pf_err *err)
 {
     struct pollfd p = { .fd = in->fd, .events = POLLIN };
+    uint64_t start;
     ssize_t n;
 
     if (in->eof)
         return PF_END;
     if (!make_room(in))
         return pf_fail_mem(err);
+    start = now();
     for (;;) {
         n = read(in->fd, in->data + in->end, in->cap - in->end);
         if (n >= 0)
@@ -113,6 +177,7 @@ pf_in_fill(struct pf_in *in, struct pf_err *err)
         else if (errno != EINTR)
             return pf_fail(err, PF_EIO, "cannot read: %s", strerror(errno));
     }
+    in->waited += now() - start;
     in->end += (size_t)n;
     in->eof = n == 0;
     return n ? PF_OK : PF_END;
@@ -141,60 +206,136 @@ pf_in_skip(struct pf_in *in, size_t n)
     }
 }
 
+char *
+pf_in_take(struct pf_in *in, size_t n, struct pf_memory *b)
+{
+    size_t rest = in->end - in->start - n;
+    struct pf_memory had = *b;
+    char *p = in->data + in->start;
+
+    if (n < TAKE_MIN || rest > n)
+        return NULL;
+    if (had.cap < rest) {
+        had = (struct pf_memory){ memory_new(rest + READ_MIN), rest + READ_MIN };
+        if (!had.data)
+            return NULL;
+        pf_memory_fini(b);
+    }
+    if (rest)
+        memcpy(had.data, p + n, rest);
+    *b = (struct pf_memory){ in->data, in->cap };
+    in->data = had.data;
+    in->cap = had.cap;
+    in->start = 0;
+    in->end = rest;
+    in->used += n;
+    return p;
+}
+
+/* --- Writing --- */
+
 void
 pf_out_fini(struct pf_out *out)
 {
     pf_buf_fini(&out->buf);
 }
 
-enum pf_status
-pf_write_all(int fd, const void *p, size_t n, struct pf_err *err)
+/* Of the pieces, n of them, those bytes are gone; returns how many are left. */
+static size_t
+shift(struct iovec *v, size_t n, size_t gone)
+{
+    size_t i = 0;
+
+    while (i < n && gone >= v[i].iov_len)
+        gone -= v[i++].iov_len;
+    if (i < n) {
+        v[i].iov_base = (char *)v[i].iov_base + gone;
+        v[i].iov_len -= gone;
+    }
+    memmove(v, v + i, (n - i) * sizeof *v);
+    return n - i;
+}
+
+static enum pf_status
+write_all(int fd, struct iovec *v, size_t n, struct pf_err *err)
 {
     struct pollfd wait = { .fd = fd, .events = POLLOUT };
-    const char *s = p;
     ssize_t k;
 
+    n = shift(v, n, 0);
     while (n) {
-        k = write(fd, s, n);
-        if (k < 0) {
-            if (errno == EINTR)
-                continue;
-            if (errno == EAGAIN || errno == EWOULDBLOCK) {
-                poll(&wait, 1, -1);
-                continue;
-            }
-            return pf_fail(err, PF_EWRITE, "cannot write: %s", strerror(errno));
-        }
-        s += k;
-        n -= (size_t)k;
+        k = writev(fd, v, (int)n);
+        if (k >= 0)
+            n = shift(v, n, (size_t)k);
+        else if (errno == EAGAIN || errno == EWOULDBLOCK)
+            poll(&wait, 1, -1);
+        else if (errno != EINTR)
+            return pf_fail(err, PF_EWRITE, "cannot write: %s",
+                strerror(errno));
     }
     return PF_OK;
 }
 
 enum pf_status
+pf_write_all(int fd, const void *p, size_t n, struct pf_err *err)
+{
+    struct iovec v = { (void *)(uintptr_t)p, n };
+
+    return write_all(fd, &v, 1, err);
+}
+
+enum pf_status
+pf_out_write_pieces(struct pf_out *out, const struct pf_piece *pieces,
+    size_t n, struct pf_err *err)
+{
+    struct iovec v[PIECES];
+    size_t bytes = 0, used = 0;
+    enum pf_status st = PF_OK;
+    uint64_t start;
+
+    for (size_t i = 0; i < n; i++)
+        bytes += pieces[i].n;
+    out->bytes += bytes;
+    if (bytes < WRITE_MAX && out->buf.len + bytes < WRITE_MAX) {
+        for (size_t i = 0; i < n; i++)
+            if (pieces[i].n)
+                pf_buf_add(&out->buf, pieces[i].p, pieces[i].n);
+        return pf_buf_check(&out->buf, err);
+    }
+    start = now();
+    v[used++] = (struct iovec){ out->buf.data, out->buf.len };
+    for (size_t i = 0; !st && i < n; i++) {
+        v[used++] = (struct iovec){ (void *)(uintptr_t)pieces[i].p,
+            pieces[i].n };
+        if (used == PIECES || i + 1 == n) {
+            st = write_all(out->fd, v, used, err);
+            used = 0;
+        }
+    }
+    pf_buf_clear(&out->buf);
+    out->waited += now() - start;
+    return st;
+}
+
+enum pf_status
 pf_out_write(struct pf_out *out, const void *p, size_t n, struct pf_err *err)
 {
-    enum pf_status st;
-
-    if (out->buf.len + n >= WRITE_MAX) {
-        st = pf_out_flush(out, err);
-        if (st)
-            return st;
-    }
-    out->bytes += n;
-    if (n >= WRITE_MAX)
-        return pf_write_all(out->fd, p, n, err);
-    pf_buf_add(&out->buf, p, n);
-    return pf_buf_check(&out->buf, err);
+    return pf_out_write_pieces(out, &(struct pf_piece){ p, n }, 1, err);
 }
 
 enum pf_status
 pf_out_flush(struct pf_out *out, struct pf_err *err)
 {
-    size_t n = out->buf.len;
+    uint64_t start;
+    enum pf_status st;
 
+    if (out->buf.len == 0)
+        return PF_OK;
+    start = now();
+    st = pf_write_all(out->fd, out->buf.data, out->buf.len, err);
     pf_buf_clear(&out->buf);
-    return pf_write_all(out->fd, out->buf.data, n, err);
+    out->waited += now() - start;
+    return st;
 }
 
 enum pf_status

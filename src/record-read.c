@@ -358,20 +358,37 @@ pf_record_parse(struct pf_reader *r, struct pf_record *rec, const char *line,
 
 /* --- Binary --- */
 
+/*
+ * The data of a whole document of `len` bytes, used up, as the record's: where
+ * they lie if they are many and lie well, else copied.
+ */
+static char *
+document_data(struct pf_in *in, struct pf_record *rec, size_t len, size_t n)
+{
+    const char *p = in->data + in->start + len - n;
+    char *data;
+
+    if ((uintptr_t)p % 8 == 0 && (data = pf_in_take(in, len, &rec->large)))
+        return data + len - n;
+    data = pf_arena_alloc(&rec->mem, n);
+    if (data && n)
+        memcpy(data, p, n);
+    pf_in_skip(in, len);
+    return data;
+}
+
 /* A whole document of `len` bytes, whose header has been parsed. */
 static enum pf_status
-document(struct pf_reader *r, struct pf_record *rec, const char *p, size_t len,
+document(struct pf_reader *r, struct pf_record *rec, size_t len,
     struct pf_err *err)
 {
     const struct pf_safetensors *doc = &r->doc;
-    char *data = pf_arena_alloc(&rec->mem, doc->data_len);
+    char *data = document_data(r->in, rec, len, doc->data_len);
     enum pf_status st;
     int ours = 0;
 
     if (!data)
         return pf_fail_mem(err);
-    if (doc->data_len)
-        memcpy(data, p + len - doc->data_len, doc->data_len);
     for (size_t i = 0; i < doc->n; i++) {
         const char *name = doc->tensors[i].name;
         struct pf_tensor *t;
@@ -551,11 +568,12 @@ pf_reader_next(struct pf_reader *r, struct pf_record *rec, bool *lost,
     else if (f.kind == NPY)
         st = pf_npy_read(rec, r->main_name, p, f.len, err);
     else
-        st = document(r, rec, p, f.len, err);
+        st = document(r, rec, f.len, err);
     if (lost)
         *lost = false;
     r->scanned = r->need = 0;
-    pf_in_skip(r->in, f.len + f.skip);
+    if (f.kind != DOCUMENT)
+        pf_in_skip(r->in, f.len + f.skip);
     return st;
 }
 

@@ -9,6 +9,8 @@
 #include <pipeformer/record.h>
 #include <pipeformer/safetensors.h>
 
+enum { FEW = 15 }; /* tensors of a record that need no memory of their own */
+
 /* One element at `p`. */
 static void
 print_number(struct pf_buf *b, enum pf_dtype type, const char *p)
@@ -124,12 +126,14 @@ write_ndjson(struct pf_out *out, const struct pf_record *rec,
     return out->buf.len >= 64 * 1024 ? pf_out_flush(out, err) : PF_OK;
 }
 
+/* Header and tensors as they lie, in one go. */
 static enum pf_status
 write_binary(struct pf_out *out, const struct pf_record *rec,
     struct pf_err *err)
 {
     struct pf_buf meta = PF_BUF_INIT, head = PF_BUF_INIT;
-    size_t few[16], *order = few;
+    struct pf_piece few_pieces[FEW + 1], *pieces = few_pieces;
+    size_t few[FEW], *order = few;
     enum pf_status st = PF_OK;
 
     if (rec->n_fields) {
@@ -137,23 +141,28 @@ write_binary(struct pf_out *out, const struct pf_record *rec,
         pf_buf_addc(&meta, '}');
         st = pf_buf_check(&meta, err);
     }
-    if (!st && rec->n_tensors > sizeof few / sizeof *few) {
+    if (!st && rec->n_tensors > FEW) {
         order = malloc(rec->n_tensors * sizeof *order);
-        if (!order)
+        pieces = malloc((rec->n_tensors + 1) * sizeof *pieces);
+        if (!order || !pieces)
             st = pf_fail_mem(err);
     }
     if (!st)
         st = pf_safetensors_header(&head, rec->tensors, rec->n_tensors,
             meta.data, meta.len, order, err);
-    if (!st)
-        st = pf_out_write(out, head.data, head.len, err);
-    for (size_t i = 0; !st && i < rec->n_tensors; i++) {
-        const struct pf_tensor *t = &rec->tensors[order[i]];
+    if (!st) {
+        pieces[0] = (struct pf_piece){ head.data, head.len };
+        for (size_t i = 0; i < rec->n_tensors; i++) {
+            const struct pf_tensor *t = &rec->tensors[order[i]];
 
-        st = pf_out_write(out, t->data, pf_tensor_bytes(t), err);
+            pieces[i + 1] = (struct pf_piece){ t->data, pf_tensor_bytes(t) };
+        }
+        st = pf_out_write_pieces(out, pieces, rec->n_tensors + 1, err);
     }
     if (order != few)
         free(order);
+    if (pieces != few_pieces)
+        free(pieces);
     pf_buf_fini(&meta);
     pf_buf_fini(&head);
     return st;

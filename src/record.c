@@ -11,6 +11,9 @@
 
 #include "record-private.h"
 
+/* A record's large memory, of more bytes than this, goes back to the system behind it. */
+#define LARGE_KEEP ((size_t)1 << 20)
+
 /* The table of pipeformer(5): names, their type in NDJSON. */
 static const struct {
     const char *name;
@@ -80,6 +83,7 @@ pf_record_fini(struct pf_record *rec)
     free(rec->fields);
     free(rec->tensors);
     pf_arena_fini(&rec->mem);
+    pf_memory_fini(&rec->large);
     *rec = (struct pf_record)PF_RECORD_INIT;
 }
 
@@ -88,6 +92,8 @@ pf_record_clear(struct pf_record *rec)
 {
     rec->n_fields = rec->n_tensors = 0;
     pf_arena_reset(&rec->mem);
+    if (rec->large.cap > LARGE_KEEP)
+        pf_memory_fini(&rec->large);
 }
 
 struct pf_field *

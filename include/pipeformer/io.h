@@ -14,6 +14,16 @@
  * out what it has before it does.
  */
 
+/* Memory that an input gives away whole and gets back another time. */
+struct pf_memory {
+    char *data;
+    size_t cap;
+};
+
+#define PF_MEMORY_INIT { NULL, 0 }
+
+void pf_memory_fini(struct pf_memory *b);
+
 /* Bytes start .. end of data have been read and not been used up. */
 struct pf_in {
     int fd;
@@ -22,9 +32,10 @@ struct pf_in {
     uint64_t used; /* bytes used up so far */
     bool eof;
     bool keep; /* fd stays open, it is not ours */
+    uint64_t waited; /* nanoseconds spent in reading and waiting for it */
 };
 
-#define PF_IN_INIT { -1, NULL, 0, 0, 0, 0, false, false }
+#define PF_IN_INIT { -1, NULL, 0, 0, 0, 0, false, false, 0 }
 
 /* "-" is standard input. */
 enum pf_status pf_in_open(struct pf_in *in, const char *path,
@@ -59,21 +70,44 @@ bool pf_in_ready(const struct pf_in *in);
 void pf_in_skip(struct pf_in *in, size_t n);
 
 /*
+ * The same without a copy: the memory in which the n bytes lie becomes `b`,
+ * and what b was is the input's.  Returns where they begin, or NULL (nothing
+ * has changed then) where copying them is cheaper or there is no memory.
+ */
+char *pf_in_take(struct pf_in *in, size_t n, struct pf_memory *b);
+
+/*
  * What is written waits in `buf` until there is much of it, or until it is
  * flushed.  Nothing is lost silently: a status must be looked at.
  */
 struct pf_out {
     int fd;
     struct pf_buf buf;
-    uint64_t bytes; /* written so far, waiting ones included */
+    uint64_t bytes;  /* written so far, waiting ones included */
+    uint64_t waited; /* nanoseconds spent in writing */
 };
 
-#define PF_OUT_INIT { 1, PF_BUF_INIT, 0 }
+#define PF_OUT_INIT { 1, PF_BUF_INIT, 0, 0 }
 
 void pf_out_fini(struct pf_out *out);
 enum pf_status pf_out_write(struct pf_out *out, const void *p, size_t n,
     struct pf_err *err);
+
+/* Pieces that belong together, in one call to the system where that is much. */
+struct pf_piece {
+    const void *p;
+    size_t n;
+};
+enum pf_status pf_out_write_pieces(struct pf_out *out,
+    const struct pf_piece *pieces, size_t n, struct pf_err *err);
 enum pf_status pf_out_flush(struct pf_out *out, struct pf_err *err);
+
+/*
+ * A pipe holds 64 KiB unless asked for more: makes it large, so that a record
+ * of logits goes through without a change of processes every 64 KiB.  No more
+ * than a hint.
+ */
+void pf_widen_pipe(int fd);
 
 /* Writes all n bytes to a descriptor, however many calls that takes. */
 enum pf_status pf_write_all(int fd, const void *p, size_t n,

@@ -25,15 +25,19 @@ struct pf_field {
     size_t key_len;
 };
 
-/* All that a record points to is in `mem`, or lives as long as it is used. */
+/*
+ * All that a record points to is in `mem` or in `large` (the tensors of a large
+ * document, as they were read), or lives as long as it is used.
+ */
 struct pf_record {
     struct pf_field *fields;
     struct pf_tensor *tensors;
     size_t n_fields, cap_fields, n_tensors, cap_tensors;
     struct pf_arena mem;
+    struct pf_memory large;
 };
 
-#define PF_RECORD_INIT { NULL, NULL, 0, 0, 0, 0, PF_ARENA_INIT }
+#define PF_RECORD_INIT { NULL, NULL, 0, 0, 0, 0, PF_ARENA_INIT, PF_MEMORY_INIT }
 
 void pf_record_fini(struct pf_record *rec);
 
