@@ -15,6 +15,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include <pipeformer/buf.h>
 #include <pipeformer/kernel.h>
 
 enum {
@@ -416,7 +417,7 @@ pack(struct work *w, const float ***groups, struct pf_pool *pool,
         || w->groups > SIZE_MAX / 4 / sizeof **groups)
         return pf_fail_mem(err);
     *groups = malloc(2 * w->groups * sizeof **groups);
-    w->packed = aligned_alloc(64, floats * sizeof *w->packed);
+    w->packed = pf_memory_new(floats * sizeof *w->packed);
     if (!*groups || !w->packed)
         return pf_fail_mem(err);
     for (size_t g = 0; g < w->groups; g++) {

@@ -1,3 +1,5 @@
+#define _DEFAULT_SOURCE /* madvise */
+
 #include <pipeformer/buf.h>
 
 #include <stdarg.h>
@@ -5,6 +7,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 
 void
 pf_buf_fini(struct pf_buf *b)
@@ -111,10 +114,40 @@ struct pf_arena_block {
 enum {
     ALIGN = 64,
     BLOCK_MIN = 16 * 1024,
+    HUGE_PAGE = 2 << 20,
+    HUGE_MIN = 1 << 20,
 };
 
 /* More than this is given back to the system between two records. */
 #define KEEP_MAX ((size_t)1 << 20)
+
+void *
+pf_memory_new(size_t n)
+{
+    void *p;
+
+    if (n > SIZE_MAX / 2)
+        return NULL;
+#ifdef MADV_HUGEPAGE
+    if (n >= HUGE_MIN) {
+        n = (n + HUGE_PAGE - 1) / HUGE_PAGE * HUGE_PAGE;
+        p = aligned_alloc(HUGE_PAGE, n);
+        if (p)
+            (void)madvise(p, n, MADV_HUGEPAGE);
+        return p;
+    }
+#endif
+    n = (n + ALIGN - 1) / ALIGN * ALIGN;
+    p = aligned_alloc(ALIGN, n ? n : ALIGN);
+    return p;
+}
+
+void
+pf_memory_fini(struct pf_memory *m)
+{
+    free(m->data);
+    *m = (struct pf_memory)PF_MEMORY_INIT;
+}
 
 static void
 free_blocks(struct pf_arena_block *b)
@@ -162,8 +195,7 @@ pf_arena_alloc(struct pf_arena *a, size_t n)
         size = a->total > n ? a->total : n;
         if (size < BLOCK_MIN)
             size = BLOCK_MIN;
-        b = aligned_alloc(ALIGN,
-            (sizeof *b + size + ALIGN - 1) / ALIGN * ALIGN);
+        b = pf_memory_new(sizeof *b + size);
         if (!b)
             return NULL;
         b->next = a->head;

@@ -1,6 +1,7 @@
 #ifndef PF_FORWARD_PRIVATE_H
 #define PF_FORWARD_PRIVATE_H
 
+#include <pipeformer/buf.h>
 #include <pipeformer/forward.h>
 #include <pipeformer/kernel.h>
 #include <pipeformer/pool.h>

@@ -25,7 +25,7 @@ pf_run_scratch(struct pf_runner *r, size_t rows, size_t width,
         return PF_OK;
     free(r->scratch);
     r->cap = 0;
-    r->scratch = aligned_alloc(64, (bytes + 63) / 64 * 64);
+    r->scratch = pf_memory_new(bytes);
     if (!r->scratch)
         return pf_fail_mem(err);
     r->cap = n;

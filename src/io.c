@@ -1,4 +1,4 @@
-#define _GNU_SOURCE /* F_SETPIPE_SZ, madvise, writev */
+#define _GNU_SOURCE /* F_SETPIPE_SZ */
 
 #include <pipeformer/io.h>
 
@@ -7,7 +7,6 @@
 #include <poll.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/mman.h>
 #include <sys/stat.h>
 #include <sys/uio.h>
 #include <time.h>
@@ -19,13 +18,9 @@ enum {
     SHRINK = 4 * 1024 * 1024,
     EXPECT_MAX = 1 << 28,   /* bytes that are reserved before they come */
     TAKE_MIN = 32 * 1024,   /* bytes that are worth not copying */
-    ALIGN = 64,
     PIECES = 16,            /* to one writev */
     PIPE_SIZE = 1 << 20,    /* what Linux gives to anybody at most */
 };
-
-/* From here on, memory comes in pages of 2 MiB where the system has them. */
-#define HUGE_MIN ((size_t)4 << 20)
 
 static uint64_t
 now(void)
@@ -49,33 +44,7 @@ pf_widen_pipe(int fd)
 #endif
 }
 
-void
-pf_memory_fini(struct pf_memory *b)
-{
-    free(b->data);
-    *b = (struct pf_memory)PF_MEMORY_INIT;
-}
-
 /* --- Reading --- */
-
-static char *
-memory_new(size_t cap)
-{
-    char *data;
-
-#ifdef MADV_HUGEPAGE
-    if (cap >= HUGE_MIN) {
-        size_t huge = (size_t)2 << 20;
-
-        data = aligned_alloc(huge, (cap + huge - 1) / huge * huge);
-        if (data)
-            (void)madvise(data, cap / huge * huge, MADV_HUGEPAGE);
-        return data;
-    }
-#endif
-    data = aligned_alloc(ALIGN, (cap + ALIGN - 1) / ALIGN * ALIGN);
-    return data;
-}
 
 static enum pf_status
 open_in(struct pf_in *in, const char *path, int flags, struct pf_err *err)
@@ -114,7 +83,7 @@ static bool
 move(struct pf_in *in, size_t cap)
 {
     size_t have = in->end - in->start;
-    char *data = memory_new(cap);
+    char *data = pf_memory_new(cap);
 
     if (!data)
         return false;
@@ -216,7 +185,7 @@ pf_in_take(struct pf_in *in, size_t n, struct pf_memory *b)
     if (n < TAKE_MIN || rest > n)
         return NULL;
     if (had.cap < rest) {
-        had = (struct pf_memory){ memory_new(rest + READ_MIN), rest + READ_MIN };
+        had = (struct pf_memory){ pf_memory_new(rest + READ_MIN), rest + READ_MIN };
         if (!had.data)
             return NULL;
         pf_memory_fini(b);

@@ -11,7 +11,7 @@
 
 #include "record-private.h"
 
-/* A record's large memory, of more bytes than this, goes back to the system behind it. */
+/* Of more bytes than this, a record's large memory goes back to the system. */
 #define LARGE_KEEP ((size_t)1 << 20)
 
 /* The table of pipeformer(5): names, their type in NDJSON. */

@@ -32,6 +32,23 @@ void pf_buf_printf(struct pf_buf *b, const char *fmt, ...)
 enum pf_status pf_buf_check(const struct pf_buf *b, struct pf_err *err);
 
 /*
+ * Memory for much: n bytes aligned to 64, for free(), or NULL.  From 1 MiB on
+ * it is of pages of 2 MiB where the system has them (madvise(2)): touching a
+ * page for the first time is what large memory costs.
+ */
+void *pf_memory_new(size_t n);
+
+/* Such memory that changes hands. */
+struct pf_memory {
+    char *data;
+    size_t cap;
+};
+
+#define PF_MEMORY_INIT { NULL, 0 }
+
+void pf_memory_fini(struct pf_memory *m);
+
+/*
  * Memory that is given out piece by piece, never moves, and is taken back all
  * at once: what a record is made of.  After pf_arena_reset the memory is kept
  * for the next record, up to a bound, so that a stream of equal records

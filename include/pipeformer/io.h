@@ -14,16 +14,6 @@
  * out what it has before it does.
  */
 
-/* Memory that an input gives away whole and gets back another time. */
-struct pf_memory {
-    char *data;
-    size_t cap;
-};
-
-#define PF_MEMORY_INIT { NULL, 0 }
-
-void pf_memory_fini(struct pf_memory *b);
-
 /* Bytes start .. end of data have been read and not been used up. */
 struct pf_in {
     int fd;
