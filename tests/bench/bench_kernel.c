@@ -167,7 +167,7 @@ print_row(const char *what, double flops, double bytes, const double *best)
 static void
 bench_matmul(bool nt, enum pf_dtype type, size_t K, size_t N)
 {
-    static const size_t rows[] = { 1, 8, 32, 128, 512 };
+    static const size_t rows[] = { 1, 4, 8, 16, 32, 128, 512 };
     size_t size = type == PF_F32 ? 4 : 2, bytes = K * N * size;
     struct matmul c = { .nt = nt, .type = type, .K = K, .N = N };
     char what[64];

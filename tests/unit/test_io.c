@@ -163,6 +163,57 @@ test_in_errors(void **ctx)
     assert_true(fcntl(0, F_GETFD) >= 0); /* standard input stays open */
 }
 
+/* Bytes that change hands, and those behind them. */
+static void
+test_in_take(void **ctx)
+{
+    enum { FIRST = 100000, SECOND = 60000, THIRD = 70000 };
+    enum { SIZE = FIRST + SECOND + THIRD };
+    char path[] = "/tmp/test_io.XXXXXX", *all = malloc(SIZE), *p;
+    struct pf_memory m = PF_MEMORY_INIT;
+    struct pf_in in;
+    int fd = mkstemp(path);
+
+    (void)ctx;
+    assert_true(all && fd >= 0);
+    for (size_t i = 0; i < SIZE; i++)
+        all[i] = (char)(i * 37 + i / 65521);
+    assert_int_equal(pf_write_all(fd, all, SIZE, NULL), PF_OK);
+    close(fd);
+    assert_int_equal(pf_in_open(&in, path, NULL), PF_OK);
+    pf_in_expect(&in, FIRST + SECOND);
+    while (in.end < FIRST + SECOND)
+        assert_int_equal(pf_in_fill(&in, NULL), PF_OK);
+    assert_null(pf_in_take(&in, 100, &m)); /* not worth it */
+    assert_int_equal(in.start, 0);
+
+    p = pf_in_take(&in, FIRST, &m);
+    assert_non_null(p);
+    assert_ptr_equal(p, m.data);
+    assert_memory_equal(p, all, FIRST);
+    assert_int_equal(in.used, FIRST);
+    assert_memory_equal(in.data + in.start, all + FIRST, in.end - in.start);
+
+    /* The second time, the input gets the first memory back. */
+    while (pf_in_fill(&in, NULL) == PF_OK)
+        ;
+    assert_int_equal(in.end - in.start, SECOND + THIRD);
+    assert_memory_equal(in.data + in.start, all + FIRST, SECOND + THIRD);
+    assert_null(pf_in_take(&in, SECOND, &m)); /* more would be copied */
+    pf_in_skip(&in, SECOND);
+    p = pf_in_take(&in, THIRD, &m);
+    assert_non_null(p);
+    assert_memory_equal(p, all + FIRST + SECOND, THIRD);
+    assert_int_equal(in.end, in.start);
+    assert_int_equal(in.used, SIZE);
+    assert_int_equal(pf_in_fill(&in, NULL), PF_END);
+    pf_in_fini(&in);
+    assert_memory_equal(p, all + FIRST + SECOND, THIRD); /* it is ours */
+    pf_memory_fini(&m);
+    unlink(path);
+    free(all);
+}
+
 static void
 test_read_file(void **ctx)
 {
@@ -259,6 +310,52 @@ test_full_pipe(void **ctx)
     check_full_pipe(true);
 }
 
+/* Pieces, empty ones and more than one call takes, arrive in order. */
+static void
+test_pieces(void **ctx)
+{
+    enum { SIZE = 1000000, MAX = 50 };
+    struct drain d = { .data = malloc(SIZE + 40000) };
+    struct pf_out out = PF_OUT_INIT;
+    char *all = malloc(SIZE);
+    size_t at = 0;
+    pthread_t th;
+    int fd[2];
+
+    (void)ctx;
+    assert_true(d.data && all);
+    for (size_t i = 0; i < SIZE; i++)
+        all[i] = (char)(i * 31 + i / 65521);
+    make_pipe(fd);
+    assert_int_equal(fcntl(fd[1], F_SETFL, O_NONBLOCK), 0);
+    d.fd = fd[0];
+    out.fd = fd[1];
+    assert_int_equal(pthread_create(&th, NULL, drain, &d), 0);
+    for (size_t round = 0; at < SIZE; round++) {
+        struct pf_piece pieces[MAX];
+        size_t n = round * 7 % (MAX + 1);
+
+        for (size_t i = 0; i < n; i++) {
+            size_t len = i % 3 == 1 ? 0 : (i * 1009 + round * 313) % 20000;
+
+            len = len < SIZE - at ? len : SIZE - at;
+            pieces[i] = (struct pf_piece){ len ? all + at : NULL, len };
+            at += len;
+        }
+        assert_int_equal(pf_out_write_pieces(&out, pieces, n, NULL), PF_OK);
+        assert_int_equal(out.bytes, at);
+    }
+    assert_int_equal(pf_out_flush(&out, NULL), PF_OK);
+    close(fd[1]);
+    pthread_join(th, NULL);
+    assert_int_equal(d.len, SIZE);
+    assert_memory_equal(d.data, all, SIZE);
+    close(fd[0]);
+    pf_out_fini(&out);
+    free(d.data);
+    free(all);
+}
+
 /* Small writes wait until they are flushed. */
 static void
 test_out_waits(void **ctx)
@@ -330,8 +427,10 @@ main(void)
         cmocka_unit_test(test_in_nonblocking),
         cmocka_unit_test(test_in_file),
         cmocka_unit_test(test_in_errors),
+        cmocka_unit_test(test_in_take),
         cmocka_unit_test(test_read_file),
         cmocka_unit_test(test_full_pipe),
+        cmocka_unit_test(test_pieces),
         cmocka_unit_test(test_out_waits),
         cmocka_unit_test(test_out_errors),
     };
