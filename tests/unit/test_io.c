@@ -167,7 +167,7 @@ test_in_errors(void **ctx)
 static void
 test_in_take(void **ctx)
 {
-    enum { FIRST = 100000, SECOND = 60000, THIRD = 70000 };
+    enum { FIRST = 100000, SECOND = 40000, THIRD = 55000 };
     enum { SIZE = FIRST + SECOND + THIRD };
     char path[] = "/tmp/test_io.XXXXXX", *all = malloc(SIZE), *p;
     struct pf_memory m = PF_MEMORY_INIT;
