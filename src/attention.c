@@ -405,7 +405,7 @@ rows_task(void *ctx, size_t i)
 
 /* k in groups, and where the groups of the first head begin. */
 static enum pf_status
-pack(struct work *w, const float ***groups, struct pf_pool *pool,
+pack(struct work *w, const void ***groups, struct pf_pool *pool,
     struct pf_err *err)
 {
     const struct pf_attention *a = w->a;
@@ -425,7 +425,8 @@ pack(struct work *w, const float ***groups, struct pf_pool *pool,
         (*groups)[w->groups + g] = (const float *)a->v->data
             + g * PF_KV_GROUP * a->Dv;
     }
-    w->kv = (struct pf_kv_head){ *groups, *groups + w->groups, 0, 0 };
+    w->kv = (struct pf_kv_head){ *groups, *groups + w->groups, 0, 0,
+        PF_F32 };
     run(pool, pack_task, w, heads * blocks_of(w->groups, GROUP_TASK),
         4.0 * (double)floats);
     return PF_OK;
@@ -437,7 +438,7 @@ pf_attention_run(const struct pf_attention *a, struct pf_pool *pool,
 {
     struct work w = { .a = a, .kern = pf_kernels_best(), .context = context,
         .weights = weights, .scores = scores_out };
-    const float **groups = NULL;
+    const void **groups = NULL;
     size_t n;
     enum pf_status st;
 

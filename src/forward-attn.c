@@ -85,7 +85,8 @@ scores(const struct pf_attention *a, const struct rows *r, float *s)
 
     for (size_t j = 0; j < a->S; j += PF_KV_GROUP)
         a->r->kern->matmul_nn(s + j, a->S, r->q, 3 * C,
-            r->kv.k[j / PF_KV_GROUP] + r->kv.k_off, PF_F32, NULL, r->n, D,
+            (const char *)r->kv.k[j / PF_KV_GROUP] + r->kv.k_off
+                * pf_dtype_size(r->kv.type), r->kv.type, NULL, r->n, D,
             PF_KV_GROUP, 0, pf_least(PF_KV_GROUP, a->S - j));
     for (size_t t = 0; t < r->n; t++)
         for (size_t j = 0; j < a->S; j++)
@@ -122,11 +123,13 @@ weigh(const struct pf_attention *a, const struct rows *r, float *z,
     for (size_t d = 0; d < D; d++)
         z[d] = 0;
     for (size_t j = 0; j < a->S; j++) {
-        const float *v = r->kv.v[j / PF_KV_GROUP] + r->kv.v_off
-            + j % PF_KV_GROUP * D;
+        const void *v = r->kv.v[j / PF_KV_GROUP];
+        size_t at = r->kv.v_off + j % PF_KV_GROUP * D;
 
         for (size_t d = 0; p[j] != 0 && d < D; d++)
-            z[d] += p[j] * v[d];
+            z[d] += p[j] * (r->kv.type == PF_F16
+                ? pf_f16_to_f32(((const uint16_t *)v)[at + d])
+                : ((const float *)v)[at + d]);
     }
 }
 

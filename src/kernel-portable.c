@@ -15,8 +15,9 @@
  * the sum of weighted values is kept in the output row.
  */
 
+/* Element i, widened. */
 static float
-weight(const void *w, enum pf_dtype type, size_t i)
+element(const void *w, enum pf_dtype type, size_t i)
 {
     switch (type) {
     case PF_F16: return pf_f16_to_f32(((const uint16_t *)w)[i]);
@@ -50,7 +51,7 @@ matmul_nn(float *y, size_t ldy, const float *x, size_t ldx, const void *w,
             float sum = 0;
 
             for (size_t k = 0; k < K; k++)
-                sum = fmaf(x[m * ldx + k], weight(w, type, k * N + n), sum);
+                sum = fmaf(x[m * ldx + k], element(w, type, k * N + n), sum);
             y[m * ldy + n] = bias ? sum + bias[n] : sum;
         }
     }
@@ -68,7 +69,7 @@ matmul_nt(float *y, size_t ldy, const float *x, size_t ldx, const void *w,
 
             for (size_t k = 0; k < round_up(K); k++) {
                 float a = k < K ? x[m * ldx + k] : 0;
-                float b = k < K ? weight(w, type, n * K + k) : 0;
+                float b = k < K ? element(w, type, n * K + k) : 0;
 
                 s[k % PF_LANES] = fmaf(a, b, s[k % PF_LANES]);
             }
@@ -208,12 +209,13 @@ row_scores(struct row *row, float *s, const float *q,
     float mb = -INFINITY, m = row->m;
 
     for (size_t j = 0; j < n; j++) {
-        const float *k = kv->k[(j0 + j) / PF_KV_GROUP] + kv->k_off;
+        const void *k = kv->k[(j0 + j) / PF_KV_GROUP];
+        size_t at = kv->k_off + j % PF_KV_GROUP;
 
         s[j] = 0;
         for (size_t d = 0; d < D; d++)
             s[j] = fmaf(q[d] * row->c,
-                k[d * PF_KV_GROUP + j % PF_KV_GROUP], s[j]);
+                element(k, kv->type, at + d * PF_KV_GROUP), s[j]);
         if (row->mask)
             s[j] += bias(row, j0 + j);
         mb = s[j] > mb ? s[j] : mb;
@@ -278,11 +280,12 @@ rows(float *out, size_t ldo, const float *q, size_t ldq,
             for (size_t d = 0; d < Dv; d++)
                 out[d] *= r;
             for (size_t j = 0; j < n; j++) {
-                const float *v = kv->v[(j0 + j) / PF_KV_GROUP] + kv->v_off
-                    + j % PF_KV_GROUP * Dv;
+                const void *v = kv->v[(j0 + j) / PF_KV_GROUP];
+                size_t at = kv->v_off + j % PF_KV_GROUP * Dv;
 
                 for (size_t d = 0; d < Dv; d++)
-                    out[d] = fmaf(p[j], v[d], out[d]);
+                    out[d] = fmaf(p[j], element(v, kv->type, at + d),
+                        out[d]);
             }
         }
         sum = row_sum(&row);

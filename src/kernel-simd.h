@@ -24,7 +24,8 @@
  * Attention takes up to AT_ROWS query rows through a block of 64 keys before
  * the next block (Dao et al. 2022), AT_M rows at a time; the sums of weighted
  * values wait in the output.  Sixteen keys lie side by side, so that a vector
- * of scores is a chain like that of any matmul.
+ * of scores is a chain like that of any matmul.  Keys and values of F16 are
+ * widened as they are loaded, once for the rows of a tile.
  */
 
 enum {
@@ -647,15 +648,15 @@ scale_queries(float *qs, const float *q, size_t ldq, size_t rows, size_t D,
 
 /* D further dimensions of the scores of groups g .. g + ng - 1. */
 INLINE void
-scores(const size_t mt, const size_t ng, float *restrict s,
-    const float *restrict qs, const struct pf_kv_head *kv, size_t g,
-    size_t d0, size_t D, bool start)
+scores(const size_t mt, const size_t ng, enum pf_dtype type,
+    float *restrict s, const float *restrict qs, const struct pf_kv_head *kv,
+    size_t g, size_t d0, size_t D, bool start)
 {
-    const float *k[AT_G];
+    const void *k[AT_G];
     vec acc[AT_M][AT_G * LV];
 
     UNROLL for (size_t i = 0; i < ng; i++)
-        k[i] = kv->k[g + i] + kv->k_off + d0 * PF_KV_GROUP;
+        k[i] = element(kv->k[g + i], type, kv->k_off + d0 * PF_KV_GROUP);
     UNROLL for (size_t m = 0; m < mt; m++)
         UNROLL for (size_t i = 0; i < ng * LV; i++)
             acc[m][i] = start ? vset(0) : vload(s + m * PF_KV_BLOCK + i * VW);
@@ -663,7 +664,8 @@ scores(const size_t mt, const size_t ng, float *restrict s,
         vec b[AT_G * LV];
 
         UNROLL for (size_t i = 0; i < ng * LV; i++)
-            b[i] = vload(k[i / LV] + d * PF_KV_GROUP + i % LV * VW);
+            b[i] = vload_w(k[i / LV], type,
+                d * PF_KV_GROUP + i % LV * VW, VW);
         UNROLL for (size_t m = 0; m < mt; m++) {
             vec a = vset(qs[d * mt + m]);
 
@@ -676,18 +678,30 @@ scores(const size_t mt, const size_t ng, float *restrict s,
             vstore(s + m * PF_KV_BLOCK + i * VW, acc[m][i]);
 }
 
-static void
-block_scores(const struct tile *t, float *s, const float *qs,
+INLINE void
+scores_of(enum pf_dtype type, size_t mt, float *s, const float *qs,
     const struct pf_kv_head *kv, size_t g, size_t ng, size_t d0, size_t D)
 {
     size_t i = 0;
 
+#define SCORES_OF(m, n) \
+    scores(m, n, type, s + i * PF_KV_GROUP, qs, kv, g + i, d0, D, d0 == 0)
 #define SCORES(m) \
     for (; i + AT_G <= ng; i += AT_G) \
-        scores(m, AT_G, s + i * PF_KV_GROUP, qs, kv, g + i, d0, D, d0 == 0); \
+        SCORES_OF(m, AT_G); \
     for (; AT_G > 1 && i < ng; i++) \
-        scores(m, 1, s + i * PF_KV_GROUP, qs, kv, g + i, d0, D, d0 == 0)
-    ONE_TO_6(t->rows, SCORES)
+        SCORES_OF(m, 1)
+    ONE_TO_6(mt, SCORES)
+}
+
+static void
+block_scores(size_t mt, float *s, const float *qs,
+    const struct pf_kv_head *kv, size_t g, size_t ng, size_t d0, size_t D)
+{
+    if (kv->type == PF_F16)
+        scores_of(PF_F16, mt, s, qs, kv, g, ng, d0, D);
+    else
+        scores_of(PF_F32, mt, s, qs, kv, g, ng, d0, D);
 }
 
 /* How many of the n keys at j0 a row sees. */
@@ -797,8 +811,8 @@ block_weights(struct tile *t, float *s, size_t j0, size_t n)
  * keys `from` .. n - 1 of the block at group g.
  */
 INLINE void
-values(const size_t mt, const size_t nv, size_t last, float *restrict out,
-    size_t ldo, const float *restrict p, const float *r,
+values(const size_t mt, const size_t nv, enum pf_dtype type, size_t last,
+    float *restrict out, size_t ldo, const float *restrict p, const float *r,
     const struct pf_kv_head *kv, size_t g, size_t from, size_t n, size_t off,
     size_t Dv)
 {
@@ -809,16 +823,16 @@ values(const size_t mt, const size_t nv, size_t last, float *restrict out,
             acc[m][i] = vmul(vset(r[m]), vload_n(out + m * ldo + i * VW,
                 i + 1 < nv ? (size_t)VW : last));
     while (from < n) {
-        const float *v = kv->v[g + from / PF_KV_GROUP] + kv->v_off + off
-            + from % PF_KV_GROUP * Dv;
+        const void *v = kv->v[g + from / PF_KV_GROUP];
+        size_t at = kv->v_off + off + from % PF_KV_GROUP * Dv;
         size_t to = at_most(n, (from / PF_KV_GROUP + 1) * PF_KV_GROUP);
 
-        for (; from < to; from++, v += Dv) {
+        for (; from < to; from++, at += Dv) {
             vec b[AT_V];
 
             UNROLL for (size_t i = 0; i < nv; i++)
-                b[i] = i + 1 < nv ? vload(v + i * VW)
-                                  : vload_n(v + i * VW, last);
+                b[i] = vload_w(v, type, at + i * VW,
+                    i + 1 < nv ? (size_t)VW : last);
             UNROLL for (size_t m = 0; m < mt; m++) {
                 vec a = vset(p[m * PF_KV_BLOCK + from]);
 
@@ -835,16 +849,16 @@ values(const size_t mt, const size_t nv, size_t last, float *restrict out,
 
 #define VALUES(m, nv) \
     if (nv <= AT_V) \
-        values(m, nv, last, out, ldo, p, r, kv, g, from, n, off, Dv)
+        values(m, nv, type, last, out, ldo, p, r, kv, g, from, n, off, Dv)
 #define VALUES_1(m) VALUES(m, 1)
 #define VALUES_2(m) VALUES(m, 2)
 #define VALUES_3(m) VALUES(m, 3)
 #define VALUES_4(m) VALUES(m, 4)
 
-static void
-block_values(size_t mt, float *out, size_t ldo, const float *p,
-    const float *r, const struct pf_kv_head *kv, size_t g, size_t from,
-    size_t n, size_t Dv)
+INLINE void
+values_of(enum pf_dtype type, size_t mt, float *out, size_t ldo,
+    const float *p, const float *r, const struct pf_kv_head *kv, size_t g,
+    size_t from, size_t n, size_t Dv)
 {
     for (size_t off = 0; off < Dv; off += AT_V * VW, out += AT_V * VW) {
         size_t columns = at_most(Dv - off, AT_V * VW);
@@ -858,6 +872,17 @@ block_values(size_t mt, float *out, size_t ldo, const float *p,
         case 4: ONE_TO_6(mt, VALUES_4) break;
         }
     }
+}
+
+static void
+block_values(size_t mt, float *out, size_t ldo, const float *p,
+    const float *r, const struct pf_kv_head *kv, size_t g, size_t from,
+    size_t n, size_t Dv)
+{
+    if (kv->type == PF_F16)
+        values_of(PF_F16, mt, out, ldo, p, r, kv, g, from, n, Dv);
+    else
+        values_of(PF_F32, mt, out, ldo, p, r, kv, g, from, n, Dv);
 }
 
 /*
@@ -897,7 +922,7 @@ tile_scores(const struct tile *t, float *s, float *qs, const float *q,
 
         if (D > AT_D)
             scale_queries(qs, q + d, ldq, t->rows, dn, c);
-        block_scores(t, s, qs, kv, j0 / PF_KV_GROUP, ng, d, dn);
+        block_scores(t->rows, s, qs, kv, j0 / PF_KV_GROUP, ng, d, dn);
     }
 }
 

@@ -7,7 +7,7 @@
 #include <pipeformer/seqmap.h>
 #include <pipeformer/tensor.h>
 
-/* In front of a page's floats, in 64 bytes of their own. */
+/* In front of a page's numbers, in 64 bytes of their own. */
 struct page {
     size_t refs;
     struct page *next; /* among the free ones */
@@ -17,8 +17,9 @@ enum { HEAD = 64 };
 
 struct pf_kv_cache {
     size_t layers, width;
+    enum pf_dtype type;
     size_t page_bytes; /* HEAD included */
-    size_t limit;      /* pages at most */
+    size_t limit_bytes, limit; /* pages at most */
     size_t pages;      /* pages in use */
     struct page *spare;
     size_t n_spare;
@@ -45,20 +46,31 @@ pf_kv_cache_new(struct pf_kv_cache **out, size_t layers, size_t width,
     }
     c->layers = layers;
     c->width = width;
-    c->page_bytes = HEAD + (bytes + 63) / 64 * 64;
-    c->limit = limit / c->page_bytes;
+    c->limit_bytes = limit;
+    pf_kv_cache_f16(c, false);
     *out = c;
     return PF_OK;
 }
 
+void
+pf_kv_cache_f16(struct pf_kv_cache *c, bool f16)
+{
+    size_t bytes;
+
+    c->type = f16 ? PF_F16 : PF_F32;
+    bytes = c->layers * c->width * 2 * PF_KV_GROUP * pf_dtype_size(c->type);
+    c->page_bytes = HEAD + (bytes + 63) / 64 * 64;
+    c->limit = c->limit_bytes / c->page_bytes;
+}
+
 static struct page *
-page_of(float *data)
+page_of(void *data)
 {
     return (struct page *)(void *)((char *)data - HEAD);
 }
 
 static void
-release(struct pf_kv_cache *c, float *data)
+release(struct pf_kv_cache *c, void *data)
 {
     struct page *p = page_of(data);
 
@@ -141,8 +153,38 @@ pf_kv_bytes(const struct pf_kv_cache *c)
     return c->pages * c->page_bytes;
 }
 
+enum pf_dtype
+pf_kv_type(const struct pf_kv_cache *c)
+{
+    return c->type;
+}
+
+size_t
+pf_kv_width(const struct pf_kv_cache *c)
+{
+    return c->width;
+}
+
+uint64_t
+pf_kv_dropped(const struct pf_kv_cache *c)
+{
+    return c->dropped;
+}
+
+const struct pf_kv *
+pf_kv_find(const struct pf_kv_cache *c, const char *key, size_t len)
+{
+    return pf_seqmap_get(&c->map, key, len);
+}
+
+const struct pf_kv *
+pf_kv_oldest(const struct pf_kv_cache *c)
+{
+    return c->oldest;
+}
+
 /* A page for writing, or NULL when the limit is reached or memory is out. */
-static float *
+static void *
 new_page(struct pf_kv_cache *c)
 {
     struct page *p = c->spare;
@@ -157,7 +199,7 @@ new_page(struct pf_kv_cache *c)
     }
     p->refs = 1;
     c->pages++;
-    return (float *)(void *)((char *)p + HEAD);
+    return (char *)p + HEAD;
 }
 
 /*
@@ -250,7 +292,7 @@ extend(struct pf_kv_cache *c, struct pf_kv *kv, size_t pos, size_t end,
     size_t keep = (pos + PF_KV_GROUP - 1) / PF_KV_GROUP;
     size_t n = (end + PF_KV_GROUP - 1) / PF_KV_GROUP;
     enum pf_status st = PF_OK;
-    float *copy;
+    void *copy;
 
     if (n > c->limit)
         return pf_fail(err, PF_ERANGE, "%zu positions take %zu bytes of KV "
@@ -364,36 +406,4 @@ pf_kv_end(struct pf_kv_cache *c, const char *key, size_t len,
     if (kv)
         free_kv(c, kv);
     return PF_OK;
-}
-
-/* Floats of one layer slot: keys, then values. */
-static size_t
-slot_floats(const struct pf_kv_cache *c)
-{
-    return 2 * c->width * PF_KV_GROUP;
-}
-
-void
-pf_kv_store(const struct pf_kv_cache *c, const struct pf_kv *kv, size_t slot,
-    size_t pos, size_t heads, const float *key, const float *value)
-{
-    float *page = kv->pages[pos / PF_KV_GROUP] + slot * slot_floats(c);
-    size_t D = c->width / heads, lane = pos % PF_KV_GROUP;
-    float *k = page + lane, *v = page + c->width * PF_KV_GROUP + lane * D;
-
-    for (size_t i = 0; i < c->width; i++)
-        k[i * PF_KV_GROUP] = key[i];
-    for (size_t h = 0; h < heads; h++)
-        memcpy(v + h * D * PF_KV_GROUP, value + h * D, D * sizeof *v);
-}
-
-struct pf_kv_head
-pf_kv_head(const struct pf_kv_cache *c, const struct pf_kv *kv, size_t slot,
-    size_t head, size_t D)
-{
-    const float *const *pages = (const float *const *)kv->pages;
-    size_t k = slot * slot_floats(c) + head * D * PF_KV_GROUP;
-
-    return (struct pf_kv_head){ pages, pages, k,
-        k + c->width * PF_KV_GROUP };
 }

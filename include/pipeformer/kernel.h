@@ -33,11 +33,15 @@ enum { PF_LANES = 16 };
 /* Keys and values are kept in groups of 16 positions, see `attn`. */
 enum { PF_KV_GROUP = 16, PF_KV_BLOCK = 64 };
 
-/* One head's keys and values, by groups of 16 positions. */
+/*
+ * One head's keys and values, by groups of 16 positions: F32, or F16, which is
+ * widened.
+ */
 struct pf_kv_head {
-    const float *const *k; /* k[g]: [D][16], dimension by dimension */
-    const float *const *v; /* v[g]: [16][Dv] */
-    size_t k_off, v_off;   /* added to each k[g], v[g]: where the head lies */
+    const void *const *k; /* k[g]: [D][16], dimension by dimension */
+    const void *const *v; /* v[g]: [16][Dv] */
+    size_t k_off, v_off;  /* elements before the head in each k[g], v[g] */
+    enum pf_dtype type;   /* PF_F32 or PF_F16 */
 };
 
 /*

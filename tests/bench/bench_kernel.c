@@ -204,13 +204,13 @@ bench_matmul(bool nt, enum pf_dtype type, size_t K, size_t N)
 }
 
 static void
-bench_attention(size_t T, size_t S, size_t D)
+bench_attention(enum pf_dtype type, size_t T, size_t S, size_t D)
 {
     struct attention c = { .T = T, .S = S, .D = D };
     size_t groups = (S + PF_KV_GROUP - 1) / PF_KV_GROUP;
-    float *kg = room(groups * PF_KV_GROUP * D, sizeof *kg);
-    float *vg = room(groups * PF_KV_GROUP * D, sizeof *vg);
-    const float **k = room(groups, sizeof *k), **v = room(groups, sizeof *v);
+    size_t n = groups * PF_KV_GROUP * D, size = type == PF_F32 ? 4 : 2;
+    float *kg = room(n, sizeof *kg), *vg = room(n, sizeof *vg);
+    const void **k = room(groups, sizeof *k), **v = room(groups, sizeof *v);
     double best[MAX_TABLES + 1], flops;
     char what[64];
 
@@ -224,16 +224,23 @@ bench_attention(size_t T, size_t S, size_t D)
         for (size_t d = 0; d < D; d++)
             kg[(j / PF_KV_GROUP * D + d) * PF_KV_GROUP + j % PF_KV_GROUP]
                 = c.k[j * D + d];
-    for (size_t g = 0; g < groups; g++) {
-        k[g] = kg + g * PF_KV_GROUP * D;
-        v[g] = vg + g * PF_KV_GROUP * D;
+    if (type == PF_F16) {
+        for (size_t i = 0; i < n; i++) {
+            ((uint16_t *)kg)[i] = (uint16_t)(0x3000 + i * 37 % 0x800);
+            ((uint16_t *)vg)[i] = (uint16_t)(0x3000 + i * 41 % 0x800);
+        }
     }
-    c.kv = (struct pf_kv_head){ k, v, 0, 0 };
+    for (size_t g = 0; g < groups; g++) {
+        k[g] = (char *)kg + g * PF_KV_GROUP * D * size;
+        v[g] = (char *)vg + g * PF_KV_GROUP * D * size;
+    }
+    c.kv = (struct pf_kv_head){ k, v, 0, 0, type };
     flops = 4.0 * (double)D * (double)T
         * ((double)(S - T) + 0.5 * (double)(T + 1));
-    snprintf(what, sizeof what, "attn D=%zu T=%zu S=%zu", D, T, S);
+    snprintf(what, sizeof what, "attn %s D=%zu T=%zu S=%zu",
+        pf_dtype_name(type), D, T, S);
     measure(attention_run, &c, flops, best);
-    print_row(what, flops, 8.0 * (double)S * (double)D, best);
+    print_row(what, flops, (double)(2 * size * S * D), best);
     free(kg);
     free(vg);
     free(k);
@@ -269,12 +276,16 @@ main(int argc, char **argv)
 
     print_head("GFLOP/s, GB/s of keys, values");
     for (size_t i = 0; i < sizeof widths / sizeof *widths; i++) {
-        bench_attention(512, 512, widths[i]);
-        bench_attention(2048, 2048, widths[i]);
-        bench_attention(6, 2048, widths[i]);
-        bench_attention(1, 128, widths[i]);
-        bench_attention(1, 2048, widths[i]);
-        bench_attention(1, 65536, widths[i]);
+        for (int h = 0; h < 2; h++) {
+            enum pf_dtype type = h ? PF_F16 : PF_F32;
+
+            bench_attention(type, 512, 512, widths[i]);
+            bench_attention(type, 2048, 2048, widths[i]);
+            bench_attention(type, 6, 2048, widths[i]);
+            bench_attention(type, 1, 128, widths[i]);
+            bench_attention(type, 1, 2048, widths[i]);
+            bench_attention(type, 1, 65536, widths[i]);
+        }
     }
     return 0;
 }

@@ -584,7 +584,9 @@ test_same_bits(void **ctx)
         }
         logits = floats(n_rows * c->vocab);
         again = floats(n_rows * c->vocab);
-        for (size_t run = 0; run < 8; run++) {
+        /* Eight with a cache of F32, eight with one of F16. */
+        for (size_t all = 0; all < 16; all++) {
+            size_t run = all % 8;
             const struct pf_kernels *kern = pf_kernels_list(run % kernels);
             size_t threads = run % 3 + 1;
             struct pf_kv_cache *cache;
@@ -595,6 +597,7 @@ test_same_bits(void **ctx)
             assert_string_equal(pf_runner_kernels(r), kern->name);
             assert_int_equal(pf_kv_cache_new(&cache, L, C, 1 << 26, NULL),
                 PF_OK);
+            pf_kv_cache_f16(cache, all >= 8);
             for (size_t i = 0; i < SEQS; i++)
                 seqs[i].at = 0;
             if (run == 0) { /* each alone, in one, on one thread */
@@ -632,7 +635,7 @@ test_same_bits(void **ctx)
             for (size_t i = 0; i < SEQS; i++)
                 if (memcmp(seqs[i].got, seqs[i].want,
                         seqs[i].T * C * sizeof(float)) != 0)
-                    fail_msg("model %zu, run %zu, sequence %zu", k, run, i);
+                    fail_msg("model %zu, run %zu, sequence %zu", k, all, i);
             /* The head: rows in any company. */
             for (size_t i = 0, step = 1 + run * 40; i < n_rows; i += step) {
                 size_t M = step < n_rows - i ? step : n_rows - i;

@@ -594,19 +594,31 @@ test_add(void **ctx)
 /*
  * Queries and a cache of S positions; keys and values from `filled` on are
  * NaN.  The head lies at an offset in each group, and each group is an array
- * of its own that ends where the head does.
+ * of its own that ends where the head does.  With `f16`, keys and values are
+ * numbers that F16 has, and the cache can hold them as such: attention_narrow.
  */
 struct attention {
     size_t T, S, D, Dv;
     float *q, *k, *v; /* [T][D], [S][D], [S][Dv] */
     struct pf_kv_head kv;
-    float **kg, **vg;
+    void **kg, **vg;
 };
 
 enum { K_OFF = 5, V_OFF = 3 };
 
+/* One of magnitude below 1, of any exponent. */
+static uint16_t
+half(void)
+{
+    uint32_t r = random32();
+
+    return (uint16_t)((r & 0x8000) | (r >> 16 & 0x3ff)
+        | (r & 1 ? 14 : 8 + (r >> 1) % 7 - (r >> 4) % 9) << 10);
+}
+
 static struct attention
-attention_new(size_t T, size_t S, size_t D, size_t Dv, float spread)
+attention_new(size_t T, size_t S, size_t D, size_t Dv, float spread,
+    bool f16)
 {
     struct attention a = { .T = T, .S = S, .D = D, .Dv = Dv };
     size_t groups = (S + PF_KV_GROUP - 1) / PF_KV_GROUP;
@@ -616,6 +628,10 @@ attention_new(size_t T, size_t S, size_t D, size_t Dv, float spread)
     a.v = numbers(S * Dv, PLAIN);
     for (size_t i = 0; i < T * D; i++)
         a.q[i] *= spread;
+    for (size_t i = 0; f16 && i < S * D; i++)
+        a.k[i] = pf_f16_to_f32(half());
+    for (size_t i = 0; f16 && i < S * Dv; i++)
+        a.v[i] = pf_f16_to_f32(half());
     a.kg = room(groups, sizeof *a.kg);
     a.vg = room(groups, sizeof *a.vg);
     for (size_t g = 0; g < groups; g++) {
@@ -626,15 +642,52 @@ attention_new(size_t T, size_t S, size_t D, size_t Dv, float spread)
         size_t g = j / PF_KV_GROUP, i = j % PF_KV_GROUP;
 
         for (size_t d = 0; d < D; d++)
-            a.kg[g][K_OFF + d * PF_KV_GROUP + i] = a.k[j * D + d];
+            ((float *)a.kg[g])[K_OFF + d * PF_KV_GROUP + i] = a.k[j * D + d];
         for (size_t d = 0; d < Dv; d++)
-            a.vg[g][V_OFF + i * Dv + d] = a.v[j * Dv + d];
+            ((float *)a.vg[g])[V_OFF + i * Dv + d] = a.v[j * Dv + d];
     }
-    a.kv.k = (const float *const *)a.kg;
-    a.kv.v = (const float *const *)a.vg;
+    a.kv.k = (const void *const *)a.kg;
+    a.kv.v = (const void *const *)a.vg;
+    a.kv.type = PF_F32;
     a.kv.k_off = K_OFF;
     a.kv.v_off = V_OFF;
     return a;
+}
+
+/* The bits of a float that F16 has, of magnitude below 2; or NaN's. */
+static uint16_t
+as_half(float f)
+{
+    uint16_t h;
+
+    if (isnan(f))
+        return 0x7e00;
+    h = fabsf(f) < 0x1p-14f ? (uint16_t)(fabsf(f) * 0x1p24f)
+        : (uint16_t)((ilogbf(f) + 14) * 1024
+            + (int)(fabsf(f) * ldexpf(1024, -ilogbf(f))));
+    return signbit(f) ? h | 0x8000 : h;
+}
+
+/* The same numbers in an array of exactly their size. */
+static void
+narrow(void **group, size_t n)
+{
+    uint16_t *h = room(n, sizeof *h);
+
+    for (size_t i = 0; i < n; i++)
+        h[i] = as_half(((float *)*group)[i]);
+    free(*group);
+    *group = h;
+}
+
+static void
+attention_narrow(struct attention *a)
+{
+    for (size_t g = 0; g < (a->S + PF_KV_GROUP - 1) / PF_KV_GROUP; g++) {
+        narrow(&a->kg[g], K_OFF + PF_KV_GROUP * a->D);
+        narrow(&a->vg[g], V_OFF + PF_KV_GROUP * a->Dv);
+    }
+    a->kv.type = PF_F16;
 }
 
 static void
@@ -709,10 +762,10 @@ check_reference(const struct attention *a, const float *out, const float *w,
 }
 
 static void
-check_attention(size_t T, size_t S, size_t D, size_t Dv, size_t seen,
-    size_t step, float spread)
+check_attention_of(bool f16, size_t T, size_t S, size_t D, size_t Dv,
+    size_t seen, size_t step, float spread)
 {
-    struct attention a = attention_new(T, S, D, Dv, spread);
+    struct attention a = attention_new(T, S, D, Dv, spread, f16);
     const size_t cuts[] = { T, 1, 0, 6, 48 };
     const struct pf_kernels *t;
     size_t n_out = T * (Dv + 1), n_w = T * (S + 1);
@@ -728,20 +781,22 @@ check_attention(size_t T, size_t S, size_t D, size_t Dv, size_t seen,
         size_t g = j / PF_KV_GROUP, i = j % PF_KV_GROUP;
 
         for (size_t d = 0; d < D; d++)
-            a.kg[g][K_OFF + d * PF_KV_GROUP + i] = NAN;
+            ((float *)a.kg[g])[K_OFF + d * PF_KV_GROUP + i] = NAN;
         for (size_t d = 0; d < Dv; d++)
-            a.vg[g][V_OFF + i * Dv + d] = NAN;
+            ((float *)a.vg[g])[V_OFF + i * Dv + d] = NAN;
     }
+    if (f16)
+        attention_narrow(&a);
     for (size_t i = 0; (t = pf_kernels_list(i)); i++) {
         for (size_t c = 0; c < sizeof cuts / sizeof *cuts; c++) {
-            if (t == &pf_kernels_portable && c != 1)
+            if (t == &pf_kernels_portable && c != 1 + (size_t)f16)
                 continue;
             out = nans(n_out);
             w = nans(n_w);
             attention_run(&a, t, out, w, cuts[c], seen, step, scale);
-            snprintf(what, sizeof what, "%s attn T=%zu S=%zu D=%zu Dv=%zu "
-                "seen=%zu step=%zu cut=%zu", t->name, T, S, D, Dv, seen, step,
-                cuts[c]);
+            snprintf(what, sizeof what, "%s attn f16=%d T=%zu S=%zu D=%zu "
+                "Dv=%zu seen=%zu step=%zu cut=%zu", t->name, f16, T, S, D, Dv,
+                seen, step, cuts[c]);
             same(out, ref, n_out, what);
             same(w, wref, n_w, what);
             free(out);
@@ -751,6 +806,15 @@ check_attention(size_t T, size_t S, size_t D, size_t Dv, size_t seen,
     free(ref);
     free(wref);
     attention_free(&a);
+}
+
+/* A cache of F16 gives the bits that one of F32 with the same numbers does. */
+static void
+check_attention(size_t T, size_t S, size_t D, size_t Dv, size_t seen,
+    size_t step, float spread)
+{
+    check_attention_of(false, T, S, D, Dv, seen, step, spread);
+    check_attention_of(true, T, S, D, Dv, seen, step, spread);
 }
 
 static void
@@ -904,7 +968,8 @@ check_masked_reference(const struct attention *a,
 static void
 check_masked(enum mask_kind kind, size_t T, size_t S, size_t D, size_t Dv)
 {
-    struct attention a = attention_new(T, S, D, Dv, 3);
+    bool f16 = S % 3 == 1;
+    struct attention a = attention_new(T, S, D, Dv, 3, f16);
     struct pf_attn_mask mask = mask_new(kind, T, S);
     const size_t cuts[] = { T, 1, 0, 48 };
     const struct pf_kernels *t;
@@ -915,6 +980,8 @@ check_masked(enum mask_kind kind, size_t T, size_t S, size_t D, size_t Dv)
 
     masked_run(&a, &pf_kernels_portable, &mask, ref, wref, T, scale);
     check_masked_reference(&a, &mask, ref, wref, scale);
+    if (f16)
+        attention_narrow(&a);
     for (size_t i = 0; (t = pf_kernels_list(i)); i++) {
         for (size_t c = 0; c < sizeof cuts / sizeof *cuts; c++) {
             out = nans(n_out);

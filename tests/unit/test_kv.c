@@ -8,6 +8,7 @@
 #include <stdint.h>
 #include <cmocka.h>
 
+#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -16,12 +17,24 @@
 
 enum { LAYERS = 2, H = 2, D = 3, C = H * D };
 
-/* A number that no two places of no two writers share. */
+static bool f16; /* of what the caches are */
+
+/* A number that no two places of no two writers share; hardly any, where it
+ * has to be one of F16. */
 static float
 number(int writer, size_t slot, size_t pos, size_t i, bool value)
 {
-    return (float)(((((size_t)writer * LAYERS + slot) * 256 + pos) * C + i)
-        * 2 + value);
+    size_t n = ((((size_t)writer * LAYERS + slot) * 256 + pos) * C + i) * 2
+        + value;
+
+    return (float)(f16 ? (uint32_t)n * 2654435761u >> 21 : n);
+}
+
+static float
+element(const void *p, size_t i)
+{
+    return f16 ? pf_f16_to_f32(((const uint16_t *)p)[i])
+        : ((const float *)p)[i];
 }
 
 static void
@@ -44,20 +57,33 @@ static void
 check(struct pf_kv_cache *c, const struct pf_kv *kv, int writer, size_t from,
     size_t to)
 {
+    float k[C], v[C]; /* or half as many bytes */
+
     assert_true(kv->len >= to);
+    assert_int_equal(pf_kv_type(c), f16 ? PF_F16 : PF_F32);
+    for (size_t slot = 0; slot < LAYERS; slot++)
+        for (size_t pos = from; pos < to; pos++) {
+            pf_kv_fetch(c, kv, slot, pos, H, k, v);
+            for (size_t i = 0; i < C; i++) {
+                assert_true(element(k, i) == number(writer, slot, pos, i,
+                    false));
+                assert_true(element(v, i) == number(writer, slot, pos, i,
+                    true));
+            }
+        }
     for (size_t slot = 0; slot < LAYERS; slot++)
         for (size_t head = 0; head < H; head++) {
             struct pf_kv_head h = pf_kv_head(c, kv, slot, head, D);
 
             for (size_t pos = from; pos < to; pos++) {
-                const float *k = h.k[pos / PF_KV_GROUP] + h.k_off;
-                const float *v = h.v[pos / PF_KV_GROUP] + h.v_off;
+                const void *kg = h.k[pos / PF_KV_GROUP];
+                const void *vg = h.v[pos / PF_KV_GROUP];
                 size_t lane = pos % PF_KV_GROUP;
 
                 for (size_t d = 0; d < D; d++) {
-                    assert_true(k[d * PF_KV_GROUP + lane]
+                    assert_true(element(kg, h.k_off + d * PF_KV_GROUP + lane)
                         == number(writer, slot, pos, head * D + d, false));
-                    assert_true(v[lane * D + d]
+                    assert_true(element(vg, h.v_off + lane * D + d)
                         == number(writer, slot, pos, head * D + d, true));
                 }
             }
@@ -106,20 +132,24 @@ held(struct pf_kv_cache *c, const char *key)
 static struct pf_kv_cache *
 new_cache(size_t pages)
 {
-    static size_t page;
+    static size_t pages_of[2];
+    size_t page = pages_of[f16];
     struct pf_kv_cache *c;
 
     if (!page) {
         assert_int_equal(pf_kv_cache_new(&c, LAYERS, C, 1 << 24, NULL),
             PF_OK);
+        pf_kv_cache_f16(c, f16);
         assert_int_equal(pf_kv_bytes(c), 0);
         add(c, "x", NULL, 0, 1, 1);
-        page = pf_kv_bytes(c);
-        assert_true(page >= LAYERS * 2 * C * PF_KV_GROUP * sizeof(float));
+        page = pages_of[f16] = pf_kv_bytes(c);
+        assert_in_range(page, LAYERS * 2 * C * PF_KV_GROUP * (f16 ? 2 : 4),
+            LAYERS * 2 * C * PF_KV_GROUP * (f16 ? 2 : 4) + 128);
         pf_kv_cache_free(c);
     }
     assert_int_equal(pf_kv_cache_new(&c, LAYERS, C, pages * page + page / 2,
         NULL), PF_OK);
+    pf_kv_cache_f16(c, f16);
     return c;
 }
 
@@ -542,6 +572,88 @@ test_against_copies(void **ctx)
     pf_kv_cache_free(c);
 }
 
+/* What F16 holds of x, by arithmetic on doubles, which is exact here. */
+static float
+nearest(float x)
+{
+    int e = x == 0 || ilogbf(x) < -14 ? -24 : ilogbf(x) - 10;
+    double y = isinf(x) ? (double)x : ldexp(rint(ldexp((double)x, -e)), e);
+
+    return y > 65504 ? 65504 : y < -65504 ? -65504 : (float)y;
+}
+
+static void
+check_nearest(struct pf_kv_cache *c, const struct pf_kv *kv, float x)
+{
+    uint16_t k, v;
+    float is;
+
+    pf_kv_store(c, kv, 0, 17, 1, &x, &x);
+    pf_kv_fetch(c, kv, 0, 17, 1, &k, &v);
+    is = pf_f16_to_f32(k);
+    if (k != v || (isnan(x) ? !isnan(is) : is != nearest(x)
+            || signbit(is) != signbit(x)))
+        fail_msg("%a became %a, not %a", (double)x, (double)is,
+            (double)nearest(x));
+}
+
+/* Every number of F16, those half-way between two, and those beside them. */
+static void
+test_rounding(void **ctx)
+{
+    struct pf_kv_cache *c;
+    struct pf_kv *kv;
+
+    (void)ctx;
+    assert_int_equal(pf_kv_cache_new(&c, 1, 1, 1 << 20, NULL), PF_OK);
+    pf_kv_cache_f16(c, true);
+    assert_int_equal(begin(c, &kv, "a", NULL, 0, 20, NULL), PF_OK);
+    for (uint32_t h = 0; h < 0x7c00; h++) {
+        float x = pf_f16_to_f32((uint16_t)h);
+        float next = h == 0x7bff ? 65536 : pf_f16_to_f32((uint16_t)(h + 1));
+        float mid = (x + next) / 2;
+        const float all[] = { x, nextafterf(x, INFINITY),
+            nextafterf(mid, 0), mid, nextafterf(mid, INFINITY),
+            nextafterf(next, 0) };
+
+        for (size_t i = 0; i < sizeof all / sizeof *all; i++) {
+            check_nearest(c, kv, all[i]);
+            check_nearest(c, kv, -all[i]);
+        }
+    }
+    check_nearest(c, kv, 1e-30f);
+    check_nearest(c, kv, 1e-42f);
+    check_nearest(c, kv, -1e30f);
+    check_nearest(c, kv, INFINITY);
+    check_nearest(c, kv, -INFINITY);
+    check_nearest(c, kv, NAN);
+    pf_kv_cache_free(c);
+}
+
+/* Who is there, in the order of use, and how many had to go. */
+static void
+test_walk(void **ctx)
+{
+    struct pf_kv_cache *c = new_cache(3);
+    const struct pf_kv *kv;
+
+    (void)ctx;
+    assert_null(pf_kv_oldest(c));
+    assert_null(pf_kv_find(c, "a", 1));
+    add(c, "a", NULL, 0, 16, 1);
+    add(c, "b", NULL, 0, 3, 2);
+    add(c, "a", NULL, 16, 0, 1);
+    kv = pf_kv_oldest(c);
+    assert_ptr_equal(kv, pf_kv_find(c, "b", 1));
+    assert_ptr_equal(kv->newer, pf_kv_find(c, "a", 1));
+    assert_null(kv->newer->newer);
+    assert_int_equal(pf_kv_dropped(c), 0);
+    add(c, "c", NULL, 0, 32, 3);
+    assert_int_equal(pf_kv_dropped(c), 1);
+    assert_null(pf_kv_find(c, "b", 1));
+    pf_kv_cache_free(c);
+}
+
 static void
 test_new(void **ctx)
 {
@@ -571,8 +683,12 @@ main(void)
         cmocka_unit_test(test_fork_at_limit),
         cmocka_unit_test(test_fork_again),
         cmocka_unit_test(test_against_copies),
+        cmocka_unit_test(test_rounding),
+        cmocka_unit_test(test_walk),
         cmocka_unit_test(test_new),
     };
+    int failed = cmocka_run_group_tests_name("F32", tests, NULL, NULL);
 
-    return cmocka_run_group_tests(tests, NULL, NULL);
+    f16 = true;
+    return failed + cmocka_run_group_tests_name("F16", tests, NULL, NULL);
 }
