@@ -32,9 +32,9 @@ list(const char *name, const char *arg, size_t limit, size_t *n)
     return all;
 }
 
-/* All records of a file; ends the command where one does not fit. */
-static void
-load_patch(struct attend_model *m, const char *file)
+void
+attend_read_all(const char *option, const char *file,
+    const struct pf_model *model, attend_take *take, void *ctx)
 {
     const char *name = cli_file_name(file);
     struct pf_reader r = PF_READER_INIT;
@@ -45,22 +45,35 @@ load_patch(struct attend_model *m, const char *file)
     struct pf_in in;
 
     if (pf_in_open(&in, file, &err))
-        cli_die("--patch: %s: %s", name, err.msg);
+        cli_die("%s: %s: %s", option, name, err.msg);
     r.in = &in;
     for (;;) {
         st = pf_reader_next(&r, &rec, NULL, &err);
         if (st == PF_END)
             break;
         number++;
-        if (st || cli_check_model(&rec, m->model, &err)
-            || pf_hooks_patch(m->hooks, &rec, &err))
-            cli_die("--patch: %s:%llu: %s", name, number, err.msg);
+        if (st || cli_check_model(&rec, model, &err) || take(ctx, &rec, &err))
+            cli_die("%s: %s:%llu: %s", option, name, number, err.msg);
     }
-    if (pf_hooks_patch_end(m->hooks, &err))
-        cli_die("--patch: %s: %s", name, err.msg);
     pf_record_fini(&rec);
     pf_reader_fini(&r);
     pf_in_fini(&in);
+}
+
+static enum pf_status
+patch(void *ctx, struct pf_record *rec, struct pf_err *err)
+{
+    return pf_hooks_patch(ctx, rec, err);
+}
+
+static void
+load_patch(struct attend_model *m, const char *file)
+{
+    struct pf_err err;
+
+    attend_read_all("--patch", file, m->model, patch, m->hooks);
+    if (pf_hooks_patch_end(m->hooks, &err))
+        cli_die("--patch: %s: %s", cli_file_name(file), err.msg);
 }
 
 static void
@@ -82,6 +95,24 @@ make_hooks(struct attend_model *m)
         load_patch(m, m->patches[i]);
 }
 
+/* The KV cache, and what the files about it bring. */
+static void
+make_cache(struct attend_model *m)
+{
+    const struct pf_config *c = &m->model->config;
+    const struct pf_kv_plan plan = { m->layers, m->n_layers, c->heads };
+    struct pf_err err;
+
+    if (c->encoder && m->kv.by)
+        cli_usage("%s: %s is an encoder, which keeps no keys and values",
+            m->kv.by, cli.model);
+    if (c->encoder || !(m->parts & PF_PART_ATTN))
+        return;
+    if (pf_kv_cache_new(&m->cache, m->n_layers, c->width, m->kv_mem, &err))
+        cli_die("%s", err.msg);
+    attend_kv_open(&m->kv, m->cache, &plan, m->model);
+}
+
 enum pf_status
 attend_model_open(struct attend_model *m, struct pf_err *err)
 {
@@ -97,13 +128,17 @@ attend_model_open(struct attend_model *m, struct pf_err *err)
     m->layers = list("-l", m->layers_list, c->layers, &m->n_layers);
     m->heads = list("--heads", m->heads_list, c->heads, &m->n_heads);
     m->runner = cli_runner(m->model);
-    if (!c->encoder && (m->parts & PF_PART_ATTN)
-        && pf_kv_cache_new(&m->cache, m->n_layers, c->width, m->kv_mem, err))
-        cli_die("%s", err->msg);
     make_hooks(m);
+    make_cache(m);
     cli_note("%zu of %zu blocks, %s kernels, %zu threads", m->n_layers,
         c->layers, pf_runner_kernels(m->runner), cli.threads);
     return PF_OK;
+}
+
+enum pf_status
+attend_model_close(struct attend_model *m, struct pf_err *err)
+{
+    return m->cache ? attend_kv_close(&m->kv, err) : PF_OK;
 }
 
 void
@@ -120,6 +155,7 @@ void
 attend_model_free(struct attend_model *m)
 {
     pf_hooks_free(m->hooks);
+    attend_kv_free(&m->kv);
     if (m->cache)
         pf_kv_cache_free(m->cache);
     pf_runner_free(m->runner);
@@ -244,8 +280,10 @@ attend_model_mark(struct attend_model *m, const struct pf_record *rec,
     if (!m->cache || !pf_record_field(rec, "seq"))
         return PF_OK;
     pf_buf_clear(&m->key);
-    st = pf_record_seq(rec, "seq", &m->key, err);
-    return st ? st : pf_kv_end(m->cache, m->key.data, m->key.len, err);
+    if ((st = pf_record_seq(rec, "seq", &m->key, err))
+        || (st = attend_kv_ends(&m->kv, m->key.data, m->key.len, err)))
+        return st;
+    return pf_kv_end(m->cache, m->key.data, m->key.len, err);
 }
 
 /* --- A batch --- */
@@ -315,5 +353,6 @@ attend_model_step(struct attend_model *m, struct cli_item **items, size_t n,
         m->next = m->n_jobs = 0;
     if (m->cache)
         pf_kv_idle(m->cache);
+    m->kv.lost |= st != PF_OK;
     return st;
 }

@@ -3,6 +3,7 @@
 
 #include <stdbool.h>
 
+#include "attend-kv.h"
 #include "cli.h"
 
 /*
@@ -14,6 +15,7 @@ struct attend_model {
     const char *layers_list, *heads_list; /* -l, --heads; NULL: all */
     bool attn;                            /* -a */
     size_t kv_mem;
+    struct attend_kv kv;                  /* --kv-type, -save, -load */
     unsigned parts;             /* --part: PF_PART_... */
     struct pf_buf taps, zeros;  /* --tap, --zero: names, commas between */
     const char **patches;       /* --patch: files */
@@ -38,10 +40,23 @@ struct attend_model {
  * command.
  */
 enum pf_status attend_model_open(struct attend_model *m, struct pf_err *err);
-/* After the last record: tells of patches that did nothing. */
+/* After the last record: writes what --kv-save wants. */
+enum pf_status attend_model_close(struct attend_model *m, struct pf_err *err);
+
+/* Tells of patches that did nothing. */
 void attend_model_end(const struct attend_model *m);
 
 void attend_model_free(struct attend_model *m);
+
+/*
+ * Hands each record of a file to `take`, which may change it.  What does not
+ * fit ends the command, with a message that begins with the option.
+ */
+struct pf_model;
+typedef enum pf_status attend_take(void *ctx, struct pf_record *rec,
+    struct pf_err *err);
+void attend_read_all(const char *option, const char *file,
+    const struct pf_model *model, attend_take *take, void *ctx);
 
 /* As in struct cli_filter; with the model open. */
 enum pf_status attend_model_check(struct attend_model *m,

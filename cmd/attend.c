@@ -25,8 +25,8 @@ struct attend {
 };
 
 enum {
-    HEADS = CLI_LONG, TAP, PATCH, ZERO, PART, KV_MEM, CAUSAL, NO_CAUSAL,
-    SCALE, UNIFORM, N_HEAD,
+    HEADS = CLI_LONG, TAP, PATCH, ZERO, PART, KV_MEM, KV_TYPE, KV_SAVE,
+    KV_LOAD, CAUSAL, NO_CAUSAL, SCALE, UNIFORM, N_HEAD,
 };
 
 static const struct cli_option options[] = {
@@ -40,6 +40,9 @@ static const struct cli_option options[] = {
     { "part", PART, "attn|mlp", "run this half of each block only" },
     { "kv-mem", KV_MEM, "SIZE", "memory for keys and values of live "
         "sequences (1G)" },
+    { "kv-type", KV_TYPE, "f32|f16", "hold them as these (f32)" },
+    { "kv-save", KV_SAVE, "FILE", "write them, a record a sequence" },
+    { "kv-load", KV_LOAD, "FILE", "have the sequences of that file" },
     { "causal", CAUSAL, "[=upper-left|lower-right]", "bare: no row sees the "
         "keys behind it" },
     { "no-causal", NO_CAUSAL, NULL, "bare: each row sees all keys (default)" },
@@ -50,6 +53,23 @@ static const struct cli_option options[] = {
     { "n-head", N_HEAD, "N", "with -w: the number of heads (1)" },
     { NULL, 0, NULL, NULL },
 };
+
+/* Names as they are here: TransformerLens's without hook_. */
+static void
+add_names(struct pf_buf *b, const char *names, size_t len)
+{
+    const char *end = names + len;
+    bool first = true; /* of a part of the name */
+
+    if (b->len)
+        pf_buf_addc(b, ',');
+    while (names < end) {
+        if (first && end - names > 5 && memcmp(names, "hook_", 5) == 0)
+            names += 5;
+        first = *names == '.' || *names == ',';
+        pf_buf_addc(b, *names++);
+    }
+}
 
 /* --tap: the one that bare attention has, and those of a model. */
 static void
@@ -64,9 +84,7 @@ add_taps(struct attend *a, const char *list)
             a->bare.scores = true;
             a->bare_by = "--tap attn_scores";
         } else {
-            if (a->model.taps.len)
-                pf_buf_addc(&a->model.taps, ',');
-            pf_buf_add(&a->model.taps, list, len);
+            add_names(&a->model.taps, list, len);
             a->model_by = "--tap with other names than attn_scores";
         }
         if (!list[len])
@@ -82,6 +100,32 @@ add_patch(struct attend_model *m, const char *file)
     if (!m->patches)
         cli_die("out of memory");
     m->patches[m->n_patches++] = file;
+}
+
+static void
+kv_option(struct attend *a, int key, const char *arg)
+{
+    struct attend_kv *kv = &a->model.kv;
+
+    switch (key) {
+    case KV_TYPE:
+        if (strcmp(arg, "f32") != 0 && strcmp(arg, "f16") != 0)
+            cli_usage("--kv-type: '%s' is neither f32 nor f16", arg);
+        kv->f16 = strcmp(arg, "f16") == 0;
+        a->model_by = kv->by = "--kv-type";
+        break;
+    case KV_SAVE:
+        if (!*arg || strcmp(arg, "-") == 0)
+            cli_usage("--kv-save: '%s' is no file; standard output carries "
+                "the records", arg);
+        kv->save = arg;
+        a->model_by = kv->by = "--kv-save";
+        break;
+    case KV_LOAD:
+        attend_kv_add(kv, arg);
+        a->model_by = kv->by = "--kv-load";
+        break;
+    }
 }
 
 static void
@@ -105,9 +149,7 @@ model_option(struct attend *a, int key, const char *arg)
     case ZERO:
         if (!*arg)
             cli_usage("--zero: an empty name");
-        if (m->zeros.len)
-            pf_buf_addc(&m->zeros, ',');
-        pf_buf_adds(&m->zeros, arg);
+        add_names(&m->zeros, arg, strlen(arg));
         a->model_by = "--zero";
         break;
     case PART:
@@ -120,6 +162,8 @@ model_option(struct attend *a, int key, const char *arg)
         m->kv_mem = cli_size("--kv-mem", arg);
         a->model_by = "--kv-mem";
         break;
+    default:
+        kv_option(a, key, arg);
     }
 }
 
@@ -212,6 +256,14 @@ mark(void *ctx, const struct pf_record *rec, struct pf_err *err)
 }
 
 static enum pf_status
+end(void *ctx, struct pf_err *err)
+{
+    struct attend *a = ctx;
+
+    return attend_model_close(&a->model, err);
+}
+
+static enum pf_status
 step(void *ctx, struct cli_item **items, size_t n, size_t *at,
     struct pf_err *err)
 {
@@ -235,6 +287,16 @@ step(void *ctx, struct cli_item **items, size_t n, size_t *at,
     return st;
 }
 
+/* Files of an option are not standard input if that is an operand. */
+static void
+check_stdin(const char *option, const char **files, size_t n, const char *why)
+{
+    for (size_t i = 0; i < n; i++)
+        for (size_t k = 0; k < cli.n_files; k++)
+            if (strcmp(files[i], "-") == 0 && strcmp(cli.files[k], "-") == 0)
+                cli_usage("%s -: standard input is %s", option, why);
+}
+
 /* Options that do not go together; lists get their ends. */
 static void
 check_options(struct attend *a)
@@ -248,11 +310,12 @@ check_options(struct attend *a)
             a->bare_by, a->model_by);
     if (m->attn && !(m->parts & PF_PART_ATTN))
         cli_usage("-a: with --part mlp there is no attention");
-    for (size_t i = 0; i < m->n_patches; i++)
-        for (size_t k = 0; k < cli.n_files; k++)
-            if (strcmp(m->patches[i], "-") == 0
-                && strcmp(cli.files[k], "-") == 0)
-                cli_usage("--patch -: standard input is what it patches");
+    if (m->kv.by && !(m->parts & PF_PART_ATTN))
+        cli_usage("%s: with --part mlp there are no keys and values",
+            m->kv.by);
+    check_stdin("--patch", m->patches, m->n_patches, "what it patches");
+    check_stdin("--kv-load", m->kv.loads, m->kv.n_loads,
+        "what goes on from it");
     if (m->taps.len)
         pf_buf_addc(&m->taps, '\0');
     if (m->zeros.len)
@@ -276,6 +339,7 @@ main(int argc, char **argv)
         .check = check,
         .mark = mark,
         .step = step,
+        .end = end,
     };
     struct pf_err err;
     int status;
