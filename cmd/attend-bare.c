@@ -40,6 +40,7 @@ attend_bare_start(struct attend_bare *b)
     struct pf_err err;
 
     check_options(b);
+    cli_check_kernels();
     s = b->state = calloc(1, sizeof *s);
     if (!s)
         cli_die("out of memory");

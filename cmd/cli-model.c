@@ -6,6 +6,7 @@
 #include <unistd.h>
 
 #include <pipeformer/forward.h>
+#include <pipeformer/kernel.h>
 #include <pipeformer/model.h>
 
 struct pf_buf
@@ -66,18 +67,25 @@ cli_model(void)
     return model;
 }
 
+void
+cli_check_kernels(void)
+{
+    const char *name = getenv("PIPEFORMER_KERNEL");
+
+    if (name && *name && strcmp(name, pf_kernels_best()->name) != 0)
+        cli_usage("PIPEFORMER_KERNEL: this processor has no kernels '%s'",
+            name);
+}
+
 struct pf_runner *
 cli_runner(const struct pf_model *model)
 {
-    const char *kernel = getenv("PIPEFORMER_KERNEL");
     struct pf_runner *r;
     struct pf_err err;
 
+    cli_check_kernels();
     if (pf_runner_new(&r, model, cli.threads, &err))
         cli_die("%s", err.msg);
-    if (kernel && *kernel && strcmp(kernel, pf_runner_kernels(r)) != 0)
-        cli_usage("PIPEFORMER_KERNEL: this processor has no kernels '%s'",
-            kernel);
     return r;
 }
 

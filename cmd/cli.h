@@ -223,6 +223,9 @@ struct pf_model *cli_model(void);
 /* The same for a command that can go on without. */
 enum pf_status cli_open_model(struct pf_model **model, struct pf_err *err);
 
+/* A mistake where PIPEFORMER_KERNEL names none that this processor has. */
+void cli_check_kernels(void);
+
 /* What runs it: kernels, threads; or the end of the command. */
 struct pf_runner;
 struct pf_runner *cli_runner(const struct pf_model *model);

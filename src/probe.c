@@ -96,6 +96,16 @@ print_layers(const struct pf_hooks *h, char *s, size_t size)
     }
 }
 
+/* Is that item what a block calls the point, or the last part of it? */
+static bool
+is_short_for(const char *item, size_t len, enum pf_point point)
+{
+    const char *name = pf_point_text(point), *dot = strchr(name, '.');
+
+    return (strlen(name) == len && memcmp(name, item, len) == 0)
+        || (dot && strlen(dot + 1) == len && memcmp(dot + 1, item, len) == 0);
+}
+
 static enum pf_status
 unknown(const struct pf_hooks *h, const char *item, size_t len,
     struct pf_err *err)
@@ -103,6 +113,13 @@ unknown(const struct pf_hooks *h, const char *item, size_t len,
     char layers[64], list[256];
     size_t n = 0;
 
+    for (size_t p = 0; p < PF_N_POINTS; p++)
+        if (h->runs[site_of(h->layers[0], (enum pf_point)p)]
+            && is_short_for(item, len, (enum pf_point)p))
+            return pf_fail(err, PF_ERANGE, "nothing is called '%.*s'; each "
+                "block has one: blocks.%zu.%s, or blocks.*.%s for all",
+                (int)len, item, h->layers[0], pf_point_text((enum pf_point)p),
+                pf_point_text((enum pf_point)p));
     print_layers(h, layers, sizeof layers);
     for (size_t p = 0; p < PF_N_POINTS; p++)
         if (h->runs[site_of(h->layers[0], (enum pf_point)p)])
@@ -161,7 +178,8 @@ take_item(struct pf_hooks *h, const char *item, size_t len, bool heads,
             head = head * 10 + (size_t)(*p - '0');
         if (p != end || p == colon + 1)
             return pf_fail(err, PF_ERANGE, "'%.*s': what follows the colon is "
-                "no number of a head", (int)(len < 80 ? len : 80), item);
+                "no number of a head; several are written NAME:0,NAME:1",
+                (int)(len < 80 ? len : 80), item);
         if (head >= h->config->heads)
             return pf_fail(err, PF_ERANGE, "'%.*s': the model's heads are 0 "
                 "to %zu", (int)(len < 80 ? len : 80), item,
@@ -181,6 +199,9 @@ take_item(struct pf_hooks *h, const char *item, size_t len, bool heads,
             taken = true;
             act(h, site, p, head);
         }
+    if (!matched && heads && len && strspn(item, "0123456789") >= len)
+        return pf_fail(err, PF_ERANGE, "'%.*s': is no name; several heads are "
+            "written NAME:0,NAME:1", (int)(len < 80 ? len : 80), item);
     if (!matched)
         return unknown(h, item, name_len, err);
     if (!taken)

@@ -123,6 +123,59 @@ want '--part all' 'attend --part all in' '' 2 - \
 want '--part mlp -a' 'attend --part mlp -a in' '' 2 - 'attend: -a: *'
 want '--n-head 0' 'attend --n-head 0' '' 2 - 'attend: --n-head: *'
 
+# --- Names as TransformerLens writes them, and what is suggested.
+for names in blocks.0.hook_resid_post:blocks.0.resid_post \
+    'blocks.*.attn.hook_?:blocks.*.attn.?' \
+    blocks.0.ln1.hook_normalized,blocks.1.hook_mlp_out:\
+blocks.0.ln1.normalized,blocks.1.mlp_out; do
+    check "--tap '${names%:*}' is '${names#*:}'" \
+        "attend --tap '${names%:*}' in >a; attend --tap '${names#*:}' in |
+            cmp - a; attend in | cmp -s - a; [ \$? = 1 ]"
+done
+check '--zero blocks.0.attn.hook_z:1' \
+    'attend --zero blocks.0.attn.hook_z:1 in >a
+    attend --zero blocks.0.attn.z:1 in | cmp - a'
+want '--tap hook_: no name' 'attend --tap hook_ in' '' 2 - \
+    "attend: --tap: nothing is called 'hook_'*"
+for name in resid_post hook_resid_post; do
+    want "--tap $name" "attend --tap $name in" '' 2 - \
+        "attend: --tap: *'resid_post'*blocks.0.resid_post*blocks.\*.resid_post*"
+done
+want '--tap pattern' 'attend -l 2 --tap pattern in' '' 2 - \
+    "attend: --tap: *blocks.2.attn.pattern*"
+want '--tap pattern without attention' \
+    'attend --part mlp --tap pattern in' '' 2 - \
+    "attend: --tap: nothing is called 'pattern'; blocks.N*"
+for list in blocks.0.attn.z:0,1 blocks.0.attn.z:0-1; do
+    want "--zero $list" "attend --zero $list in" '' 2 - \
+        'attend: --zero: *several * NAME:0,NAME:1*'
+done
+
+# --- Kernels that are not there.
+want 'PIPEFORMER_KERNEL' 'PIPEFORMER_KERNEL=sse9 attend in' '' 2 - \
+    "attend: PIPEFORMER_KERNEL: *'sse9'*"
+want 'PIPEFORMER_KERNEL, bare' \
+    "echo '$qkv' | PIPEFORMER_KERNEL=sse9 attend -j" '' 2 - \
+    "attend: PIPEFORMER_KERNEL: *'sse9'*"
+
+# --- The KV cache.  (What it does: pipe/kv.t.)
+for type in '' F16 bf16 16; do
+    want "--kv-type '$type'" "attend --kv-type '$type' in" '' 2 - \
+        'attend: --kv-type: *neither f32 nor f16*'
+done
+for file in - "''"; do
+    want "--kv-save $file" "attend --kv-save $file in" '' 2 - \
+        'attend: --kv-save: *no file*'
+done
+want '--kv-load - beside standard input' 'attend --kv-load -' '' 2 - \
+    'attend: --kv-load -: *'
+for option in '--kv-type f16' '--kv-type f32' '--kv-save x' '--kv-load in'; do
+    want "--part mlp $option" "attend --part mlp $option in" '' 2 - \
+        "attend: ${option% *}: *--part mlp*"
+    want "bare: $option" "echo '$qkv' | attend --scale 1 $option" '' 2 - \
+        "attend: *bare*${option% *}*"
+done
+
 # --- Memory.
 for size in 1Q -1 1.5M x "''" ' 1' 1KK 99999999999G \
     99999999999999999999999; do
