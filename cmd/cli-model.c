@@ -48,7 +48,11 @@ cli_open_model(struct pf_model **model, struct pf_err *err)
     struct pf_buf dir = PF_BUF_INIT;
     enum pf_status st = pf_model_find(&dir, cli.model, err);
 
-    if (!st) {
+    if (!st && cli_is_vocabulary(dir.data)) {
+        st = pf_fail(err, PF_EMODEL, "%s is a vocabulary only: there is "
+            "neither a config.json nor a model.safetensors in %.300s",
+            cli.model, dir.data);
+    } else if (!st) {
         cli_note("model %s: %s", cli.model, dir.data);
         st = pf_model_open(model, dir.data, err);
     }

@@ -63,6 +63,7 @@ work(struct loop *l)
     for (i = 0; i < l->n; i++)
         if (!(l->f->pass_marks && pf_record_is_mark(&l->items[i].rec)))
             batch[n++] = &l->items[i];
+    cli_stats.batches += n > 0;
     while (n && !l->stop) {
         at = 0;
         st = l->f->step ? l->f->step(l->f->ctx, next, n, &at, &err)
@@ -186,7 +187,8 @@ run_file(struct loop *l, const char *file)
             work(l);
         if (!pf_reader_ready(&r)) {
             work(l);
-            cli_flush();
+            if (!l->stop && !pf_reader_ready(&r)) /* meanwhile */
+                cli_flush();
         }
         if (l->stop)
             break;

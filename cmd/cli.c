@@ -276,11 +276,12 @@ cli_finish(void)
     if (cli.stats) {
         clock_gettime(CLOCK_MONOTONIC, &now);
         fprintf(stderr, "%s: %llu records, %llu tokens, %llu bytes in, %llu "
-            "out, %.3f s; read %.3f s, wrote %.3f s\n", cli.cmd->name,
+            "out, %llu batches, %.3f s; read %.3f s, wrote %.3f s\n", cli.cmd->name,
             (unsigned long long)cli_stats.records,
             (unsigned long long)cli_stats.tokens,
             (unsigned long long)cli_stats.bytes_in,
             (unsigned long long)cli_out.bytes,
+            (unsigned long long)cli_stats.batches,
             (double)(now.tv_sec - run.start.tv_sec)
                 + 1e-9 * (double)(now.tv_nsec - run.start.tv_nsec),
             1e-9 * (double)cli_stats.waited, 1e-9 * (double)cli_out.waited);

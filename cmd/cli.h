@@ -296,7 +296,7 @@ int cli_finish(void);
 
 /* What --stats counts. */
 extern struct cli_stats {
-    uint64_t records, tokens, bytes_in;
+    uint64_t records, tokens, bytes_in, batches;
     uint64_t waited; /* nanoseconds spent in reading */
 } cli_stats;
 

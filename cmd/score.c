@@ -89,6 +89,9 @@ main(int argc, char **argv)
     int status;
 
     cli_options(argc, argv, &command, &s);
+    if (s.ppl && cli.n_keep)
+        cli_usage("--keep: --ppl writes no record of the input that could "
+            "keep it");
     if (pf_scorer_new(&s.scorer, ROWS_MEM, &err))
         cli_die("%s", err.msg);
     status = cli_run(&filter);

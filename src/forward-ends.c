@@ -38,7 +38,8 @@ pf_embed(const struct pf_model *m, float *out, const uint32_t *ids,
 
     if (positions && T && (pos > c->positions || T > c->positions - pos))
         return pf_fail(err, PF_ERANGE, "position %zu is beyond the model's "
-            "window of %zu", pos + T - 1, c->positions);
+            "window of %zu (tok-encode --max or --chunk cuts texts)",
+            pos + T - 1, c->positions);
     for (size_t t = 0; t < T; t++, out += c->width) {
         uint32_t segment = segments ? segments[t] : 0;
 

@@ -159,7 +159,8 @@ select_one(struct pf_record *rec, const char *what, struct pf_tensor *t,
         return pf_fail_mem(err);
     from = pf_record_tensor(rec, name);
     if (!from)
-        return pf_fail(err, PF_ESHAPE, "the record has no tensor %s", name);
+        return pf_fail(err, PF_ESHAPE, "the record has no tensor %s%s", name,
+            strchr(name, '[') ? " (a slice is written NAME:-1,0:5)" : "");
     *t = *from;
     if (colon && colon[1])
         st = pf_slice(rec, t, colon + 1, &why);

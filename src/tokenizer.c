@@ -405,6 +405,10 @@ pf_tokenizer_open(struct pf_tokenizer **tok, const char *path,
             if (i != TXT && ends_with(path, names[i]))
                 return pf_fail(err, PF_EMODEL, "%s: is one of a tokenizer's "
                     "files; give their directory", path);
+        if (ends_with(path, ".gguf") || ends_with(path, ".model"))
+            return pf_fail(err, PF_EMODEL, "%s: tokenizers in %s files are not "
+                "supported; the same model's tokenizer.json is", path,
+                ends_with(path, ".gguf") ? "GGUF" : "SentencePiece");
         if (!ends_with(path, ".json") && !ends_with(path, ".txt"))
             return pf_fail(err, PF_EMODEL, "%s: neither a tokenizer.json nor a "
                 "vocab.txt by its name", path);

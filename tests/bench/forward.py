@@ -2,7 +2,7 @@
 
     PATH=build/release/bin:$PATH python3 tests/bench/forward.py [PART ...]
 
-Parts are gpt2, fairy, minilm, attention, start; without one, all.  GPT-2's is
+Parts are memory, gpt2, fairy, minilm, attention, start; without one, all.  GPT-2's is
 a model of the shapes of GPT-2 with 124 M parameters whose weights are random;
 it is made in $TMPDIR once for each type of weights.  What is measured are
 whole pipes, embed | attend | unembed as they run, and `generate`; a pipe has
@@ -257,6 +257,28 @@ def bench_start(python, tmp):
         print(f"{' '.join(words[:1]):42} {1e3 * best:9.1f}")
 
 
+def bench_memory(python, tmp):
+    """Of each filter, when it has computed 512 positions."""
+    gpt2 = f"{tmp}/pipeformer-gpt2-F32"
+    make_gpt2(gpt2, "F32")
+    pipe = Pipe(gpt2, 2, "embed | attend | unembed | sample")
+    pipe.p[0].stdin.write(json.dumps({"ids": tokens(512)}).encode() + b"\n")
+    pipe.p[0].stdin.flush()
+    pipe.p[-1].stdout.readline()
+    print(f"\n{'memory of a pipe, MB':24} {'mapped file':>12} {'its own':>12}")
+    for p in pipe.p:
+        kib = {}
+        for line in open(f"/proc/{p.pid}/smaps_rollup"):
+            words = line.split()
+            if words[-1] == "kB":
+                kib[words[0]] = int(words[1])
+        print(f"{p.args[0]:24} {(kib['Rss:'] - kib['Anonymous:']) / 1e3:12.1f}"
+              f" {kib['Anonymous:'] / 1e3:12.1f}")
+    print(f"{'model.safetensors':24} "
+          f"{os.path.getsize(gpt2 + '/model.safetensors') / 1e6:12.1f}")
+    pipe.close()
+
+
 def bench_attention(python, tmp):
     print("\nattention alone: tests/bench/attention.sh", flush=True)
     for threads in THREADS:
@@ -265,7 +287,7 @@ def bench_attention(python, tmp):
 
 
 def main():
-    parts = {"gpt2": bench_gpt2, "fairy": bench_fairy, "minilm": bench_minilm,
+    parts = {"memory": bench_memory, "gpt2": bench_gpt2, "fairy": bench_fairy, "minilm": bench_minilm,
              "attention": bench_attention, "start": bench_start}
     if not shutil.which("attend") or not shutil.which("bench_limit"):
         sys.exit("the commands are not in PATH (bench_limit: ninja bench)")

@@ -178,4 +178,8 @@ want 'segments that are no integers' 'embed -m ./bert' \
     '{"ids":[3],"segments":["x"]}' 1 - 'embed: <stdin>:1: segments*'
 want 'GPT-2 looks at none' 'embed -j | jq ".hidden | length"' \
     '{"ids":[3],"segments":[7]}' 0 1
+want 'a vocabulary is no model' 'embed -m gpt2' '{"ids":[3]}' 1 - \
+    'embed: gpt2 is a vocabulary only: *'
+want 'past the window: what helps' 'embed -j' '{"pos":255,"ids":[1,2]}' 1 - \
+    'embed: <stdin>:1: position 256 is beyond * (tok-encode --max or --chunk *'
 finish

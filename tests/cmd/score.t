@@ -185,4 +185,7 @@ else
     check 'memory: 200 and 1600 records take about the same' \
         '[ $(cat rss2) -lt $(($(cat rss1) + 20000)) ]'
 fi
+want '--ppl writes no record to keep a field in' \
+    'score --ppl --keep logits' '{"logits":[[1,2]],"ids":[0]}' 2 - \
+    'score: --keep: *'
 finish

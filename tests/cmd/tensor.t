@@ -260,4 +260,6 @@ if [ -d "$mini" ]; then
 else
     skip 'the apple' "no $mini"
 fi
+want 'a slice in brackets' 'tensor -s "q[0]"' '{"q":[[1]]}' 1 - \
+    'tensor: <stdin>:1: the record has no tensor q\[0\] (a slice is *'
 finish
