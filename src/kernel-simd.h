@@ -19,7 +19,10 @@
  * Products with w of [N, K] read w where it lies, a tile's columns being as
  * many streams far apart: a processor fetches those ahead better than
  * neighbours.  Many rows of x take it in blocks that fit the second level
- * cache; the last of them fetch the next block.
+ * cache.  From three rows on, the arithmetic between two loads keeps the
+ * processor from looking far enough ahead by itself: the first rows fetch a
+ * little ahead of where they read (of F16, where a block is short, the last
+ * rows fetch the next block).
  *
  * Attention takes up to AT_ROWS query rows through a block of 64 keys before
  * the next block (Dao et al. 2022), AT_M rows at a time; the sums of weighted
@@ -37,6 +40,7 @@ enum {
     NN_SUMS = 8192,     /* outputs of theirs at a time */
     K_PASS = 8,         /* rows of w a pass */
     NT_BLOCK = 48,      /* [N, K]: rows of w to a block */
+    NT_NEAR = 512,      /* elements fetched ahead of a stream */
     NT_COLD = 1 << 18,  /* elements that no cache is trusted to hold */
     AT_M = 6,           /* query rows to a tile */
     AT_ROWS = 8 * AT_M,
@@ -464,7 +468,8 @@ matmul_nt(float *y, size_t ldy, const float *x, size_t ldx, const void *w,
         const void *, const float *, size_t, size_t, size_t)
         = type == PF_F16 ? nt_f16 : type == PF_BF16 ? nt_bf16 : nt_f32;
     size_t nt = M == 1 ? NT_ONE : NT_N;
-    bool few = M <= NT_M, cold = !few && (n1 - n0) * K > NT_COLD;
+    bool few = M <= NT_M, near = few || type == PF_F32;
+    bool cold = (n1 - n0) * K > NT_COLD;
 
     (void)N;
     for (size_t n = n0, nn; n < n1; n += nn) {
@@ -479,7 +484,9 @@ matmul_nt(float *y, size_t ldy, const float *x, size_t ldx, const void *w,
             size_t ahead = 0, done = dy * nt;
 
             mt = part(M - m, NT_M);
-            if (cold && m + mt == M)
+            if (near && m == 0 && M > 2)
+                ahead = NT_NEAR;
+            else if (!near && cold && m + mt == M)
                 ahead = nn * K;
             run(mt, false, ym, ldy, dy, xm, ldx, wn, bias ? bias + n : NULL,
                 K, dy, ahead);
