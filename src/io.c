@@ -254,7 +254,7 @@ pf_write_all(int fd, const void *p, size_t n, struct pf_err *err)
 }
 
 enum pf_status
-pf_out_write_pieces(struct pf_out *out, const struct pf_piece *pieces,
+pf_out_write_parts(struct pf_out *out, const struct pf_part *parts,
     size_t n, struct pf_err *err)
 {
     struct iovec v[PIECES];
@@ -263,19 +263,19 @@ pf_out_write_pieces(struct pf_out *out, const struct pf_piece *pieces,
     uint64_t start;
 
     for (size_t i = 0; i < n; i++)
-        bytes += pieces[i].n;
+        bytes += parts[i].n;
     out->bytes += bytes;
     if (bytes < WRITE_MAX && out->buf.len + bytes < WRITE_MAX) {
         for (size_t i = 0; i < n; i++)
-            if (pieces[i].n)
-                pf_buf_add(&out->buf, pieces[i].p, pieces[i].n);
+            if (parts[i].n)
+                pf_buf_add(&out->buf, parts[i].p, parts[i].n);
         return pf_buf_check(&out->buf, err);
     }
     start = now();
     v[used++] = (struct iovec){ out->buf.data, out->buf.len };
     for (size_t i = 0; !st && i < n; i++) {
-        v[used++] = (struct iovec){ (void *)(uintptr_t)pieces[i].p,
-            pieces[i].n };
+        v[used++] = (struct iovec){ (void *)(uintptr_t)parts[i].p,
+            parts[i].n };
         if (used == PIECES || i + 1 == n) {
             st = write_all(out->fd, v, used, err);
             used = 0;
@@ -289,7 +289,7 @@ pf_out_write_pieces(struct pf_out *out, const struct pf_piece *pieces,
 enum pf_status
 pf_out_write(struct pf_out *out, const void *p, size_t n, struct pf_err *err)
 {
-    return pf_out_write_pieces(out, &(struct pf_piece){ p, n }, 1, err);
+    return pf_out_write_parts(out, &(struct pf_part){ p, n }, 1, err);
 }
 
 enum pf_status

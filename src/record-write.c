@@ -132,7 +132,7 @@ write_binary(struct pf_out *out, const struct pf_record *rec,
     struct pf_err *err)
 {
     struct pf_buf meta = PF_BUF_INIT, head = PF_BUF_INIT;
-    struct pf_piece few_pieces[FEW + 1], *pieces = few_pieces;
+    struct pf_part few_parts[FEW + 1], *parts = few_parts;
     size_t few[FEW], *order = few;
     enum pf_status st = PF_OK;
 
@@ -143,26 +143,26 @@ write_binary(struct pf_out *out, const struct pf_record *rec,
     }
     if (!st && rec->n_tensors > FEW) {
         order = malloc(rec->n_tensors * sizeof *order);
-        pieces = malloc((rec->n_tensors + 1) * sizeof *pieces);
-        if (!order || !pieces)
+        parts = malloc((rec->n_tensors + 1) * sizeof *parts);
+        if (!order || !parts)
             st = pf_fail_mem(err);
     }
     if (!st)
         st = pf_safetensors_header(&head, rec->tensors, rec->n_tensors,
             meta.data, meta.len, order, err);
     if (!st) {
-        pieces[0] = (struct pf_piece){ head.data, head.len };
+        parts[0] = (struct pf_part){ head.data, head.len };
         for (size_t i = 0; i < rec->n_tensors; i++) {
             const struct pf_tensor *t = &rec->tensors[order[i]];
 
-            pieces[i + 1] = (struct pf_piece){ t->data, pf_tensor_bytes(t) };
+            parts[i + 1] = (struct pf_part){ t->data, pf_tensor_bytes(t) };
         }
-        st = pf_out_write_pieces(out, pieces, rec->n_tensors + 1, err);
+        st = pf_out_write_parts(out, parts, rec->n_tensors + 1, err);
     }
     if (order != few)
         free(order);
-    if (pieces != few_pieces)
-        free(pieces);
+    if (parts != few_parts)
+        free(parts);
     pf_buf_fini(&meta);
     pf_buf_fini(&head);
     return st;

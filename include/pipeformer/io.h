@@ -83,13 +83,13 @@ void pf_out_fini(struct pf_out *out);
 enum pf_status pf_out_write(struct pf_out *out, const void *p, size_t n,
     struct pf_err *err);
 
-/* Pieces that belong together, in one call to the system where that is much. */
-struct pf_piece {
+/* Parts that belong together, in one call to the system where that is much. */
+struct pf_part {
     const void *p;
     size_t n;
 };
-enum pf_status pf_out_write_pieces(struct pf_out *out,
-    const struct pf_piece *pieces, size_t n, struct pf_err *err);
+enum pf_status pf_out_write_parts(struct pf_out *out,
+    const struct pf_part *parts, size_t n, struct pf_err *err);
 enum pf_status pf_out_flush(struct pf_out *out, struct pf_err *err);
 
 /*

@@ -332,17 +332,17 @@ test_pieces(void **ctx)
     out.fd = fd[1];
     assert_int_equal(pthread_create(&th, NULL, drain, &d), 0);
     for (size_t round = 0; at < SIZE; round++) {
-        struct pf_piece pieces[MAX];
+        struct pf_part pieces[MAX];
         size_t n = round * 7 % (MAX + 1);
 
         for (size_t i = 0; i < n; i++) {
             size_t len = i % 3 == 1 ? 0 : (i * 1009 + round * 313) % 20000;
 
             len = len < SIZE - at ? len : SIZE - at;
-            pieces[i] = (struct pf_piece){ len ? all + at : NULL, len };
+            pieces[i] = (struct pf_part){ len ? all + at : NULL, len };
             at += len;
         }
-        assert_int_equal(pf_out_write_pieces(&out, pieces, n, NULL), PF_OK);
+        assert_int_equal(pf_out_write_parts(&out, pieces, n, NULL), PF_OK);
         assert_int_equal(out.bytes, at);
     }
     assert_int_equal(pf_out_flush(&out, NULL), PF_OK);
