@@ -55,14 +55,40 @@ spell(char *s, size_t size, const struct cli_option *o)
     return (size_t)n;
 }
 
+/* Options without a text of their own, side by side; returns the next one. */
+static const struct cli_option *
+help_names(const struct cli_option *o)
+{
+    char word[64];
+    const char *p;
+    size_t column = 0;
+
+    for (; o->name && !o->help; o++) {
+        spell(word, sizeof word, o);
+        p = word + strspn(word, " ");
+        if (column && column + strlen(p) > 74) {
+            printf(";\n");
+            column = 0;
+        }
+        printf("%s%s", column ? "; " : "  ", p);
+        column += strlen(p) + 2;
+    }
+    putchar('\n');
+    return o;
+}
+
 static void
 help_options(const struct cli_option *o)
 {
-    for (; o->name; o++) {
+    while (o->name) {
         char left[64];
         const char *p = o->help, *nl;
 
-        spell(left, sizeof left, o);
+        if (!o->help) {
+            o = help_names(o);
+            continue;
+        }
+        spell(left, sizeof left, o++);
         if (strlen(left) > 24)
             printf("  %s\n  %-24s  ", left, "");
         else
@@ -76,20 +102,8 @@ help_options(const struct cli_option *o)
 static void
 help_common(void)
 {
-    char word[64];
-    const char *p;
-    size_t column = 0;
-
     printf("and, as in every command, see pipeformer(7):\n");
-    for (const struct cli_option *o = common; o->name; o++) {
-        spell(word, sizeof word, o);
-        p = word + strspn(word, " ");
-        if (column + strlen(p) > 74)
-            column = 0;
-        printf("%s%s", column ? "; " : o == common ? "  " : ";\n  ", p);
-        column += strlen(p) + 2;
-    }
-    putchar('\n');
+    help_names(common);
 }
 
 /* What was asked for is on standard output, or is not. */

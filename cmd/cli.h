@@ -21,7 +21,7 @@ struct cli_option {
     int key;
     const char *arg; /* what --help calls the argument; NULL: none; "[=X]":
                         it may be left out */
-    const char *help;
+    const char *help; /* NULL: --help only names it, beside others */
 };
 
 enum { CLI_LONG = 256 };

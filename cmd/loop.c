@@ -16,7 +16,10 @@
 #include "interrupt.h"
 #include "prompts.h"
 
-enum { BACKLOG = 64 }; /* finished sequences that wait for an earlier one */
+enum {
+    BACKLOG = 64, /* finished sequences that wait for an earlier one */
+    WAVES = 2,    /* parts in which the tokens of a step go in at least */
+};
 
 void
 loop_free_sequence(void *p)
@@ -70,6 +73,7 @@ loop_forget(struct loop *l, struct sequence *s)
     struct sequence *parent = s->parent;
 
     pf_seqmap_take(&l->live, l->key.data, l->key.len);
+    l->stepping -= s->stepping;
     loop_free_sequence(s);
     l->running--;
     l->done++;
@@ -141,9 +145,14 @@ take_token(struct loop *l, struct pf_record *rec, struct pf_err *err)
         return pf_fail_mem(err);
     cli_stats.tokens += n;
     child_feed(&l->child, rec); /* the next step; with `done`, the mark */
-    if (pf_record_is_done(rec))
+    if (pf_record_is_done(rec)) {
         finish(l, s, rec);
-    else if (!l->opt->whole)
+        return PF_OK;
+    }
+    l->stepping += !s->stepping;
+    s->stepping = true;
+    l->step++;
+    if (!l->opt->whole)
         loop_emit(l, rec, s->index);
     else
         loop_keep(l, s, rec);
@@ -184,7 +193,7 @@ wait_for_something(struct loop *l)
 
     p[n++] = (struct pollfd){ .fd = l->child.in.fd, .events = POLLIN };
     p[n++] = (struct pollfd){ .fd = interrupt_fd(), .events = POLLIN };
-    if (l->child.to >= 0 && l->child.queue.len > l->child.sent)
+    if (l->child.to >= 0 && l->sending)
         p[n++] = (struct pollfd){ .fd = l->child.to, .events = POLLOUT };
     if (prompts_room(l))
         p[n++] = (struct pollfd){ .fd = l->prompts.fd, .events = POLLIN };
@@ -193,19 +202,42 @@ wait_for_something(struct loop *l)
     poll(p, n, progress_wait(&l->progress));
 }
 
+/*
+ * Tokens come out of the pipe one by one, but the model computes many as fast
+ * as a few: they go in when half of the sequences that are past their prompts
+ * have one, while the other half is in the pipe.  What else there is goes in
+ * at once.
+ */
+static void
+send(struct loop *l, bool at_once)
+{
+    if (at_once || l->step * WAVES >= l->stepping)
+        l->sending = true;
+    if (!l->sending)
+        return;
+    child_send(&l->child);
+    if (l->child.sent == l->child.queue.len) {
+        l->sending = false;
+        l->step = 0;
+    }
+}
+
 /* --- The loop --- */
 
 /* Feeds and is fed, until all is done, or the pipe ends, or somebody wants. */
 static void
 run(struct loop *l, struct pf_record *rec)
 {
+    size_t waits;
+
     for (;;) {
         read_tokens(l, rec);
         if (l->stop || l->child_ended || interrupt_signal())
             return;
+        waits = l->child.queue.len;
         samples_begin(l);
         prompts_read(l, rec);
-        child_send(&l->child);
+        send(l, l->child.queue.len > waits);
         if (l->stop)
             return;
         if (l->live.n == 0 && (l->last || l->file == cli.n_files)

@@ -18,6 +18,7 @@ struct sequence {
     size_t index; /* of its prompt */
     uint32_t *ids;
     size_t n, cap, prompt; /* ids so far, of them the prompt's */
+    bool stepping;         /* a token was drawn, and another will be */
     char *seq;             /* JSON, of one that is not whole yet; or NULL */
     /* With --whole, its last record, which stands for it when all is
      * interrupted; of a prompt of several, the prompt. */
@@ -47,6 +48,9 @@ struct loop {
     struct pf_seqmap live, part; /* in the pipe; not whole yet */
     size_t running, done;        /* of those in the pipe: that are drawn from;
                                     that were */
+    size_t stepping, step;       /* of those: that are past their prompt;
+                                    tokens of theirs that wait to go in */
+    bool sending;                /* what waits goes in */
     struct sequence *waiting;    /* a prompt of several, not all let in yet */
     size_t next_index, next_out;
     /* With --whole: finished[i % size] is of sequence i. */

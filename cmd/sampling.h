@@ -15,34 +15,23 @@
 
 #define SAMPLING_OPTIONS \
     { "temp", 't', "X", "divide logits by X; 0 is greedy" }, \
-    { "dynatemp", SAMPLING_STEP + PF_STEP_DYNATEMP, "LO:HI[:E]", \
-        "a temperature by the entropy" }, \
     { "top-k", 'k', "N", "keep the N best; 0 keeps all" }, \
     { "top-p", 'p', "X", "keep the best that make up X of the mass" }, \
     { "min-p", SAMPLING_STEP + PF_STEP_MIN_P, "X", \
-        "keep p of at least X times the best" }, \
-    { "typical", SAMPLING_STEP + PF_STEP_TYPICAL, "X", \
-        "keep the least surprising that make up X" }, \
-    { "top-n-sigma", SAMPLING_STEP + PF_STEP_TOP_N_SIGMA, "X", \
-        "keep logits within X deviations of the best" }, \
-    { "epsilon", SAMPLING_STEP + PF_STEP_EPSILON, "X", \
-        "keep p of at least X" }, \
-    { "eta", SAMPLING_STEP + PF_STEP_ETA, "X", \
-        "the same, less where the entropy is high" }, \
-    { "xtc", SAMPLING_STEP + PF_STEP_XTC, "P:T", \
-        "drop those of T and more but one, at times" }, \
-    { "repeat-penalty", SAMPLING_STEP + PF_STEP_REPEAT, "X", \
-        "divide logits of ids before by X" }, \
-    { "frequency-penalty", SAMPLING_STEP + PF_STEP_FREQUENCY, "X", \
-        "take X off for each time" }, \
-    { "presence-penalty", SAMPLING_STEP + PF_STEP_PRESENCE, "X", \
-        "once" }, \
-    { "logit-bias", SAMPLING_STEP + PF_STEP_LOGIT_BIAS, "ID:X", \
-        "add X; -inf bans" }, \
-    { "dry", SAMPLING_STEP + PF_STEP_DRY, "M[:BASE[:LEN]]", \
-        "do not go on as before" }, \
-    { "mirostat", SAMPLING_STEP + PF_STEP_MIROSTAT, "V:TAU:ETA", \
-        "keep the surprise around TAU bits" }, \
+        "keep p of at least X times the best; also as steps:" }, \
+    { "dynatemp", SAMPLING_STEP + PF_STEP_DYNATEMP, "LO:HI[:EXP]", NULL }, \
+    { "typical", SAMPLING_STEP + PF_STEP_TYPICAL, "X", NULL }, \
+    { "top-n-sigma", SAMPLING_STEP + PF_STEP_TOP_N_SIGMA, "X", NULL }, \
+    { "epsilon", SAMPLING_STEP + PF_STEP_EPSILON, "X", NULL }, \
+    { "eta", SAMPLING_STEP + PF_STEP_ETA, "X", NULL }, \
+    { "xtc", SAMPLING_STEP + PF_STEP_XTC, "P:T", NULL }, \
+    { "repeat-penalty", SAMPLING_STEP + PF_STEP_REPEAT, "X", NULL }, \
+    { "frequency-penalty", SAMPLING_STEP + PF_STEP_FREQUENCY, "X", NULL }, \
+    { "presence-penalty", SAMPLING_STEP + PF_STEP_PRESENCE, "X", NULL }, \
+    { "logit-bias", SAMPLING_STEP + PF_STEP_LOGIT_BIAS, "ID:X", NULL }, \
+    { "dry", SAMPLING_STEP + PF_STEP_DRY, "M[:BASE[:LEN]]", NULL }, \
+    { "mirostat", SAMPLING_STEP + PF_STEP_MIROSTAT, "V[:TAU[:ETA]]", \
+        NULL }, \
     { "preset", SAMPLING_PRESET, "NAME", "the steps of hf or llama.cpp" }, \
     { "dry-breaker", SAMPLING_BREAKER, "TEXT", "where --dry stops" }, \
     { "repeat-last-n", SAMPLING_LAST_N, "N", \

@@ -47,8 +47,9 @@ for source in "$PF_SOURCE"/cmd/*.c; do
     fi
     sed -n 's/^\.Sh //p' "$page" >got
     is "$name: sections" "$(cat got)" "$(cat sections)"
-    "$name" --help | sed -n -e '/^and, as in every/,$p' \
-        -e '/^and, as in every/,$!s/^  \(-.,\|   \) --\([a-z-]*\).*/--\2/p' |
+    # A line of help has one option first, or names several side by side.
+    "$name" --help | sed -e '/^usage/,/^$/d' \
+        -e '/; -/!s/^  \(-.,\|   \) --\([a-z-]*\).*/--\2/' |
         grep -o -e '--[a-z-]*' |
         sort >want
     sed -n '/^\.Sh OPTIONS/,/^\.Sh FORMAT/p' "$page" | grep '^\.' |

@@ -65,15 +65,11 @@ for name; do
     fi
 
     # --- Help, version, mistakes on the command line.
-    case $name in
-    sample | generate) lines=48 ;; # the steps alone are sixteen
-    *) lines=40 ;;
-    esac
     for option in --help -h; do
         run "$name $option"
         said "$name $option: 0, silent on standard error" 0 ''
         check "  usage on standard output, less than a screen" \
-            "grep -q '^usage: $name ' out && [ \$(wc -l <out) -lt $lines ]"
+            "grep -q '^usage: $name ' out && [ \$(wc -l <out) -lt 40 ]"
         check '  lines of at most 90 columns' \
             '[ "$(wc -L <out 2>/dev/null || echo 0)" -le 90 ]'
     done
