@@ -3,7 +3,7 @@
 . "${PF_SOURCE:-$(dirname "$0")/../..}/tests/lib.sh"
 
 [ $# -gt 0 ] || set -- tok-encode tok-decode tok-train embed attend unembed \
-    sample generate pool score tensor attn-stat model-info
+    sample generate pool score tensor attn-stat attn-view model-info
 
 # --- Input for each: good.NAME.json and good.NAME.bin hold three records (two
 # of generate's would come out in any order: it writes them --whole).
@@ -21,8 +21,9 @@ unembed -j good.unembed.json >good.sample.json
 unembed -A -j good.unembed.json >good.score.json
 cp good.unembed.json good.pool.json
 attend -aj good.attend.json | jq -c '. + {done: "length"}' >good.attn-stat.json
+cp good.attn-stat.json good.attn-view.json
 for name in tok-decode embed generate tensor attend unembed sample score \
-    attn-stat pool; do
+    attn-stat attn-view pool; do
     tensor -o safetensors good.$name.json >good.$name.bin
 done
 
@@ -37,6 +38,7 @@ describe() {
     generate) run='generate -n 2 --whole' writes=records ;;
     score) run=score writes=records ;;
     attn-stat) run='attn-stat -l 0 --heads 0' writes=records ;;
+    attn-view) run='attn-view -l 0 --heads 0' writes=text ;;
     tensor) run='tensor -o json' writes=records ;;
     tok-train) run=tok-train writes=vocabulary ;;
     model-info) run=model-info writes=none ;;
@@ -94,7 +96,7 @@ for name; do
     run "PIPEFORMER_THREADS=x $name" "$(cat ids)"
     said "$name: PIPEFORMER_THREADS=x: 2" 2 "$name: *PIPEFORMER_THREADS*"
     case $name in
-    tensor | tok-train | score | attn-stat | pool) ;; # no model
+    tensor | tok-train | score | attn-stat | attn-view | pool) ;; # no model
     *)
         run "PIPEFORMER_MODEL=/no/where $name" "$(cat ids)"
         case $name in
@@ -236,7 +238,7 @@ false'
     run "$run bad"
     said "$run: without, it ends there" 1 "$name: bad:2: *"
     case $name in
-    tok-decode) ;;
+    tok-decode | attn-view) ;;
     generate) # what was under way is not written
         is '  with the error record last' \
             "$(tail -n 1 out | jq -c 'has("error")')" true
