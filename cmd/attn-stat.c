@@ -232,7 +232,7 @@ one(void *ctx, struct cli_item *item, struct pf_err *err)
     struct attn_stat *a = ctx;
 
     item->skip = true;
-    return gather_record(&a->gather, &item->rec, err);
+    return gather_record(&a->gather, item, err);
 }
 
 static enum pf_status
@@ -260,12 +260,7 @@ main(int argc, char **argv)
     int status;
 
     cli_options(argc, argv, &command, &a);
-    if (a.layers_arg)
-        a.gather.layers.number = cli_list("-l", a.layers_arg, NUMBER_MAX,
-            &a.gather.layers.n);
-    if (a.heads_arg)
-        a.gather.heads.number = cli_list("--heads", a.heads_arg, NUMBER_MAX,
-            &a.gather.heads.n);
+    gather_choose(&a.gather, a.layers_arg, a.heads_arg);
     status = cli_run(&filter);
     gather_fini(&a.gather);
     return status;

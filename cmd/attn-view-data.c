@@ -150,8 +150,10 @@ tokenizer_for(struct view_tokens *t, const struct pf_record *rec)
 {
     struct pf_buf dir;
 
-    if (t->sure || !pf_record_has(rec, "model"))
+    if (t->sure)
         return t->tok;
+    if (!pf_record_has(rec, "model"))
+        return NULL;
     if (!t->looked) {
         t->looked = true;
         if (!cli_open_model(&t->model, NULL)) {

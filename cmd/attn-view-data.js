@@ -100,8 +100,7 @@ function headName(l, h) {
 
 /* A label where it stands alone: spaces can be seen. */
 function label(axis, i) {
-    return axis.labels ? axis.labels[i].replace(/ /g, '\u00b7') || '\u2205'
-        : String(i);
+    return axis.labels ? axis.labels[i].replace(/ /g, '\u00b7') : String(i);
 }
 
 /* And within a sentence: query 2 "like"; the beginning of a long one. */

@@ -155,10 +155,8 @@ add_numbers(struct pf_buf *b, const char *name, const size_t *number,
 static void
 add_axis(struct pf_buf *b, const char *name, const struct view_axis *a)
 {
-    const char *title = a->title ? a->title : "";
-
     pf_buf_printf(b, "\"%s\":{\"title\":", name);
-    pf_json_add_string(b, title, strlen(title));
+    pf_json_add_string(b, a->title, strlen(a->title));
     pf_buf_adds(b, ",\"parts\":");
     for (size_t i = 0; a->part && i < a->n; i++)
         pf_buf_printf(b, "%c%d", i ? ',' : '[', a->part[i]);
@@ -190,10 +188,8 @@ add_palette(struct pf_buf *b)
 static void
 add_data(struct pf_buf *b, const struct view *v, bool causal)
 {
-    const char *title = v->title ? v->title : "";
-
     pf_buf_adds(b, "{\"title\":");
-    pf_json_add_string(b, title, strlen(title));
+    pf_json_add_string(b, v->title, strlen(v->title));
     pf_buf_adds(b, ",\"field\":");
     pf_json_add_string(b, v->field, strlen(v->field));
     pf_buf_printf(b, ",\"H\":%zu,\"T\":%zu,\"S\":%zu,", v->H, v->T, v->S);
@@ -259,10 +255,10 @@ check_size(const struct view *v, struct pf_err *err)
 
     if (!pf_mul(v->L, v->H, &maps) || !pf_mul(v->T, v->S, &cells)
         || !pf_mul(maps, cells, &all) || all > PAGE_MAX)
-        return pf_fail(err, PF_ERANGE, "%s: %zu x %zu maps of %zu x %zu are "
-            "more than the %zu numbers of a page; take some with -l and "
-            "--heads, or a part with tensor -s",
-            v->field, v->L, v->H, v->T, v->S, PAGE_MAX);
+        return pf_fail(err, PF_ERANGE, "%.100s: %zu x %zu maps of %zu x %zu "
+            "are more than the %zu numbers of a page; take some with -l and "
+            "--heads, or a part with tensor -s", v->field, v->L, v->H, v->T,
+            v->S, PAGE_MAX);
     return PF_OK;
 }
 
@@ -278,7 +274,7 @@ view_html(const struct view *v, struct pf_out *out, struct pf_err *err)
     add_data(&json, v, causal);
     if (!(st = pf_buf_check(&json, err))
         && !(st = pf_out_write(out, page_head, sizeof page_head, err))
-        && !(st = put_text(out, v->title ? v->title : v->field, err))
+        && !(st = put_text(out, v->title, err))
         && !(st = pf_out_write(out, page_body, sizeof page_body, err)))
         st = put_json(out, &json, err);
     for (size_t l = 0; l < v->L && !st; l++)

@@ -49,6 +49,7 @@ function labelled(i, at, every) {
     return i === at || i % every === 0 && (at < 0 || Math.abs(i - at) >= every);
 }
 
+/* Those of cells whose middle is seen, whole: half a letter stands out. */
 function drawLabels(c, g, top, from) {
     const every = (cell) => Math.max(1, Math.ceil(13 / cell));
     const ink = styled('--ink'), quiet = styled('--quiet');
@@ -56,7 +57,7 @@ function drawLabels(c, g, top, from) {
     c.textBaseline = 'middle';
     c.save();
     c.beginPath();
-    c.rect(0, g.head, g.left, c.canvas.height);
+    c.rect(0, g.head - 7, g.left, c.canvas.height);
     c.clip();
     c.textAlign = 'right';
     for (let i = from.row; i < from.rowEnd; i++)
@@ -69,7 +70,7 @@ function drawLabels(c, g, top, from) {
     c.restore();
     c.save();
     c.beginPath();
-    c.rect(g.left, 0, c.canvas.width, g.head);
+    c.rect(g.left - 7, 0, c.canvas.width, g.head);
     c.clip();
     c.textAlign = 'left';
     for (let j = from.col; j < from.colEnd; j++)
@@ -219,13 +220,15 @@ function mapKey(e) {
 
 function listenToMap() {
     const view = $('map-scroller');
-    view.addEventListener('pointermove', (e) => {
+    const point = (e) => {
         const g = layout(), box = view.getBoundingClientRect();
         const x = e.clientX - box.left - view.clientLeft - g.left;
         const y = e.clientY - box.top - view.clientTop - g.head;
         pointAt(y < 0 ? -1 : Math.floor((y + view.scrollTop) / g.ch),
             x < 0 ? -1 : Math.floor((x + view.scrollLeft) / g.cw));
-    });
+    };
+    view.addEventListener('pointermove', point);
+    view.addEventListener('pointerdown', point);
     view.addEventListener('scroll', redraw, { passive: true });
     view.addEventListener('keydown', mapKey);
 }

@@ -142,6 +142,8 @@ set_labels(struct sheet *s, int axis, const struct names *names,
         name = names_get(names, i, &len);
         l[i].len = b->len;
         pf_readable(b, name, len);
+        if (!len)
+            pf_buf_adds(b, "\u2205");
         l[i].len = b->len - l[i].len;
         l[i].raw_len = len;
         pf_buf_add(b, name, len);

@@ -5,9 +5,9 @@
  */
 #include "attn-view-svg.h"
 
+#include <math.h>
+#include <stdio.h>
 #include <string.h>
-
-#include <pipeformer/width.h>
 
 enum { ACROSS = 240, NAMES_MAX = 4096, LINES_MAX = 1 << 18, GAP = 8 };
 
@@ -71,8 +71,9 @@ view_svg_lines(const struct view *v, double min, struct pf_out *out,
 {
     size_t n = v->T > v->S ? v->T : v->S, lines;
     double left = SVG_MARGIN + svg_letters(view_label_width(&v->query,
-        SVG_LABEL), SVG_FONT), y = svg_header(v) + 40, width, title;
-    struct pf_buf b = PF_BUF_INIT, more = PF_BUF_INIT;
+        SVG_LABEL), SVG_FONT), y = SVG_HEADER + 40, width;
+    struct pf_buf b = PF_BUF_INIT;
+    char more[80];
     enum pf_status st;
 
     if (v->L * v->H != 1)
@@ -87,14 +88,11 @@ view_svg_lines(const struct view *v, double min, struct pf_out *out,
     left += GAP;
     width = left + ACROSS + GAP + SVG_MARGIN + 30
         + svg_letters(view_label_width(&v->key, SVG_LABEL), SVG_FONT);
-    title = svg_letters(pf_width(v->title, strlen(v->title)), 15) * 1.05
-        + 2 * SVG_MARGIN;
-    svg_begin(&b, v, width > title ? width : title,
+    snprintf(more, sizeof more, "lines from %.3g, full at %.3g",
+        min > v->lo ? min : v->lo, v->hi);
+    svg_begin(&b, v, fmax(width, svg_header_width(v, more)),
         y + (double)n * pitch(v) + SVG_MARGIN);
-    pf_buf_printf(&more, "lines from %.3g to %.3g", min > v->lo ? min : v->lo,
-        v->hi);
-    pf_buf_addc(&more, '\0');
-    svg_put_header(&b, v, more.data ? more.data : "");
+    svg_put_header(&b, v, more);
     lines = put_lines(&b, v, min, left, y);
     put_names(&b, v, left, y);
     svg_end(&b);
@@ -104,6 +102,5 @@ view_svg_lines(const struct view *v, double min, struct pf_out *out,
     if (!st)
         st = pf_out_write(out, b.data, b.len, err);
     pf_buf_fini(&b);
-    pf_buf_fini(&more);
     return st;
 }

@@ -4,6 +4,10 @@
 #include <math.h>
 #include <string.h>
 
+#include <pipeformer/width.h>
+
+enum { TITLE_FONT = 15 };
+
 double
 svg_letters(size_t columns, double size)
 {
@@ -73,11 +77,33 @@ svg_label(struct pf_buf *b, const struct svg_text *at,
     pf_buf_fini(&s);
 }
 
-double
-svg_header(const struct view *v)
+/* The line under the title. */
+static void
+put_subtitle(struct pf_buf *b, const struct view *v, const char *more)
 {
-    (void)v;
-    return SVG_MARGIN + 44;
+    if (strcmp(v->field, v->title) != 0)
+        pf_readable(b, v->field, strlen(v->field));
+    if (v->L * v->H == 1 && (v->layers || v->heads)) {
+        if (b->len)
+            pf_buf_adds(b, ", ");
+        view_name(b, v, 0, 0);
+    }
+    if (*more)
+        pf_buf_printf(b, "%s%s", b->len ? "; " : "", more);
+}
+
+double
+svg_header_width(const struct view *v, const char *more)
+{
+    struct pf_buf s = PF_BUF_INIT;
+    double title = svg_letters(pf_width(v->title, strlen(v->title)),
+        TITLE_FONT) * 1.05; /* bold */
+    double subtitle;
+
+    put_subtitle(&s, v, more);
+    subtitle = svg_letters(pf_width(s.data, s.len), SVG_FONT);
+    pf_buf_fini(&s);
+    return fmax(title, subtitle) + 2 * SVG_MARGIN;
 }
 
 void
@@ -85,19 +111,12 @@ svg_put_header(struct pf_buf *b, const struct view *v, const char *more)
 {
     struct pf_buf s = PF_BUF_INIT;
 
-    svg_text(b, &(struct svg_text){ SVG_MARGIN, SVG_MARGIN + 12, 15, 0,
+    svg_text(b, &(struct svg_text){ SVG_MARGIN, SVG_MARGIN + 12, TITLE_FONT, 0,
         "start", 0, true }, v->title, strlen(v->title));
-    if (strcmp(v->field, v->title) != 0)
-        pf_buf_adds(&s, v->field);
-    if (v->L * v->H == 1 && (v->layers || v->heads)) {
-        if (s.len)
-            pf_buf_adds(&s, ", ");
-        view_name(&s, v, 0, 0);
-    }
-    if (*more)
-        pf_buf_printf(&s, "%s%s", s.len ? "; " : "", more);
-    svg_text(b, &(struct svg_text){ SVG_MARGIN, SVG_MARGIN + 32, SVG_FONT, 0,
-        "start", SVG_GREY, false }, s.data ? s.data : "", s.len);
+    put_subtitle(&s, v, more);
+    if (s.len)
+        svg_text(b, &(struct svg_text){ SVG_MARGIN, SVG_MARGIN + 32, SVG_FONT,
+            0, "start", SVG_GREY, false }, s.data, s.len);
     b->failed |= s.failed;
     pf_buf_fini(&s);
 }

@@ -15,7 +15,6 @@
 
 #include <pipeformer/colormap.h>
 #include <pipeformer/tensor.h>
-#include <pipeformer/width.h>
 
 enum {
     COLORS = 256,
@@ -175,7 +174,7 @@ lay_out(const struct view *v, bool annotate)
     l.rows = lay_out_labels(&v->query, l.map.h, 0);
     l.columns = lay_out_labels(&v->key, l.map.w, l.map.w >= 18 ? -45 : -90);
     l.map.x = SVG_MARGIN + (v->query.title[0] ? 22 : 0) + l.rows.room + 8;
-    l.map.y = svg_header(v) + (v->key.title[0] ? 20 : 0) + l.columns.room + 8;
+    l.map.y = SVG_HEADER + (v->key.title[0] ? 20 : 0) + l.columns.room + 8;
     return l;
 }
 
@@ -186,7 +185,7 @@ put_labels(struct pf_buf *b, const struct view *v, const struct layout *l)
     double w = m->w * (double)v->S, h = m->h * (double)v->T, at;
 
     if (v->key.title[0])
-        svg_text(b, &(struct svg_text){ m->x + w / 2, svg_header(v) + 12,
+        svg_text(b, &(struct svg_text){ m->x + w / 2, SVG_HEADER + 12,
             SVG_FONT, 0, "middle", SVG_GREY, false }, v->key.title,
             strlen(v->key.title));
     if (v->query.title[0])
@@ -205,15 +204,6 @@ put_labels(struct pf_buf *b, const struct view *v, const struct layout *l)
     }
 }
 
-/* At least as wide as the title. */
-static double
-page_width(const struct view *v, double width)
-{
-    size_t columns = pf_width(v->title, strlen(v->title));
-
-    return fmax(width, svg_letters(columns, 15) * 1.05 + 2 * SVG_MARGIN);
-}
-
 static enum pf_status
 put_one(struct pf_buf *b, const struct view *v, bool annotate,
     struct pf_err *err)
@@ -225,8 +215,8 @@ put_one(struct pf_buf *b, const struct view *v, bool annotate,
     double over = l.columns.turn < -45 ? 0 : l.columns.room - l.map.w / 2;
     enum pf_status st;
 
-    svg_begin(b, v, page_width(v, right + fmax(over, BAR_ROOM) + SVG_MARGIN),
-        l.map.y + fmax(h, bar) + SVG_MARGIN);
+    svg_begin(b, v, fmax(right + fmax(over, BAR_ROOM) + SVG_MARGIN,
+        svg_header_width(v, "")), l.map.y + fmax(h, bar) + SVG_MARGIN);
     svg_put_header(b, v, "");
     put_labels(b, v, &l);
     st = put_map(b, v, v->map[0], &l.map, err);
@@ -269,19 +259,20 @@ put_grid(struct pf_buf *b, const struct view *v, struct pf_err *err)
 {
     double cw = fmax(floor(SMALL / (double)v->S), 1);
     double ch = fmax(floor(SMALL / (double)v->T), 1);
-    struct place at = { SVG_MARGIN + (v->layers ? 76 : 0), svg_header(v)
+    struct place at = { SVG_MARGIN + (v->layers ? 76 : 0), SVG_HEADER
         + (v->heads ? 24 : 4), fmin(cw, fmax(ch, 8)), fmin(ch, fmax(cw, 8)) };
     double w = at.w * (double)v->S, h = at.h * (double)v->T, x0 = at.x;
     double y0 = at.y, right = x0 + (double)v->H * (w + GRID_GAP);
     double tall = (double)v->L * (h + GRID_GAP) - GRID_GAP;
     double bar = tall < BAR_MIN ? BAR_MIN : tall < BAR_MAX ? tall : BAR_MAX;
+    const char *more = v->query.title[0] == 'q'
+        ? "a row is a query, a column a key" : "";
     struct pf_buf name = PF_BUF_INIT;
     enum pf_status st = PF_OK;
 
-    svg_begin(b, v, page_width(v, right + BAR_ROOM), y0 + fmax(tall, bar)
-        + SVG_MARGIN);
-    svg_put_header(b, v, v->query.title[0] == 'q'
-        ? "a row is a query, a column a key" : "");
+    svg_begin(b, v, fmax(right + BAR_ROOM, svg_header_width(v, more)),
+        y0 + fmax(tall, bar) + SVG_MARGIN);
+    svg_put_header(b, v, more);
     put_names(b, v, &at, w, h);
     for (size_t m = 0; m < v->L * v->H && !st; m++) {
         at.x = x0 + (double)(m % v->H) * (w + GRID_GAP);

@@ -10,6 +10,7 @@ enum {
     SVG_FONT = 12,   /* size of labels */
     SVG_LABEL = 24,  /* columns of a label at most */
     SVG_GREY = 0x555555,
+    SVG_HEADER = SVG_MARGIN + 44, /* height of svg_put_header's lines */
 };
 
 /* Width of so many columns of letters of that size, all of one width. */
@@ -38,9 +39,9 @@ void svg_text(struct pf_buf *b, const struct svg_text *at, const char *s,
 void svg_label(struct pf_buf *b, const struct svg_text *at,
     const struct view_axis *a, size_t i);
 
-/* The picture's title, and a line under it about map [l][h] if there is one
- * only: 0 .. `svg_header` are theirs. */
-double svg_header(const struct view *v);
+/* The picture's title, and under it the field, the map's name if there is one
+ * only, and `more`; and how wide a page must be for them. */
+double svg_header_width(const struct view *v, const char *more);
 void svg_put_header(struct pf_buf *b, const struct view *v, const char *more);
 
 #endif

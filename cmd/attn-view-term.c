@@ -251,7 +251,8 @@ view_term(const struct view *v, enum term_color color, size_t width,
     st = term_end_line(&t, out, err);
     n = v->T && v->S ? v->L * v->H : 0;
     if (!st && !n) {
-        pf_buf_printf(&t.line, "%.100s: no numbers", v->field);
+        pf_readable(&t.line, v->field, strlen(v->field));
+        pf_buf_adds(&t.line, ": no numbers");
         st = term_end_line(&t, out, err);
     }
     if (n) {

@@ -24,6 +24,8 @@ struct attn_view {
     size_t seen;        /* sequences */
     bool held;          /* one that waits for the end: */
     struct sheet sheet;
+    const char *file;   /* and where its last record was */
+    uint64_t number;
 };
 
 enum { HEADS = CLI_LONG, FIELD, SEQ, WORDS, TITLE, RANGE, COLOR, WIDTH,
@@ -163,6 +165,8 @@ report(void *ctx, struct gathered *g, struct pf_err *err)
             st = pf_fail(err, PF_ESHAPE, "%.100s: has no numbers to draw",
                 a->sheet.v.field);
         a->held = !st;
+        a->file = g->file;
+        a->number = g->number;
         return st;
     }
     if (!st)
@@ -216,7 +220,7 @@ one(void *ctx, struct cli_item *item, struct pf_err *err)
     item->skip = true;
     if (st || (a->seq && !is_wanted(a, &item->rec)))
         return st;
-    return gather_record(&a->gather, &item->rec, err);
+    return gather_record(&a->gather, item, err);
 }
 
 static enum pf_status
@@ -225,8 +229,13 @@ end(void *ctx, struct pf_err *err)
     struct attn_view *a = ctx;
     enum pf_status st = gather_end(&a->gather, err);
 
-    if (!st && a->held && (!cli_status() || cli.keep_going))
+    if (!st && a->held && (!cli_status() || cli.keep_going)) {
         st = draw(a, &a->sheet, err);
+        if (st && st != PF_EWRITE && st != PF_ENOMEM) {
+            cli_failed(a->file, a->number, NULL, err->msg);
+            st = PF_OK;
+        }
+    }
     if (!st && a->seq && !a->seen && !cli_status())
         st = pf_fail(err, PF_ESTATE, "no record is of the sequence %.100s",
             a->seq);
@@ -257,12 +266,7 @@ check_options(struct attn_view *a)
     a->color = term_color(a->color_arg);
     if (!a->width_given)
         a->width = term_width();
-    if (a->layers_arg)
-        a->gather.layers.number = cli_list("-l", a->layers_arg, NUMBER_MAX,
-            &a->gather.layers.n);
-    if (a->heads_arg)
-        a->gather.heads.number = cli_list("--heads", a->heads_arg, NUMBER_MAX,
-            &a->gather.heads.n);
+    gather_choose(&a->gather, a->layers_arg, a->heads_arg);
     a->gather.field = a->choice.field;
     if (a->tokens.encoding.name || cli.model_given
         || a->tokens.encoding.pattern || a->tokens.encoding.special) {

@@ -4,8 +4,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "cli.h"
-
 /* What is kept of sequences that may go on; about. */
 #define GATHER_MEM ((size_t)256 << 20)
 
@@ -126,8 +124,9 @@ bound(struct gather *a, const struct gathered *now, struct pf_err *err)
 }
 
 static enum pf_status
-take(struct gather *a, struct pf_record *rec, struct pf_err *err)
+take(struct gather *a, struct cli_item *item, struct pf_err *err)
 {
+    struct pf_record *rec = &item->rec;
     struct maps m = { 0 };
     struct gathered *g = NULL;
     enum pf_status st = a->field
@@ -137,6 +136,8 @@ take(struct gather *a, struct pf_record *rec, struct pf_err *err)
     if (!st)
         st = find(a, rec, &m, &g, err);
     if (!st) {
+        g->file = item->file;
+        g->number = item->number;
         a->used -= g->bytes;
         st = a->add(a->ctx, g, rec, &m, err);
         g->rows += m.T;
@@ -153,16 +154,26 @@ take(struct gather *a, struct pf_record *rec, struct pf_err *err)
     return st;
 }
 
-enum pf_status
-gather_record(struct gather *a, struct pf_record *rec, struct pf_err *err)
+void
+gather_choose(struct gather *a, const char *layers, const char *heads)
 {
+    if (layers)
+        a->layers.number = cli_list("-l", layers, NUMBER_MAX, &a->layers.n);
+    if (heads)
+        a->heads.number = cli_list("--heads", heads, NUMBER_MAX, &a->heads.n);
+}
+
+enum pf_status
+gather_record(struct gather *a, struct cli_item *item, struct pf_err *err)
+{
+    struct pf_record *rec = &item->rec;
     struct gathered *g;
     enum pf_status st;
 
     pf_buf_clear(&a->key);
     st = pf_record_seq(rec, "seq", &a->key, err);
     if (st || !pf_record_is_mark(rec))
-        return st ? st : take(a, rec, err);
+        return st ? st : take(a, item, err);
     g = pf_seqmap_get(&a->map, a->key.data, a->key.len);
     return g && a->key.len ? report(a, g, err) : PF_OK;
 }
@@ -172,8 +183,14 @@ gather_end(struct gather *a, struct pf_err *err)
 {
     enum pf_status st = PF_OK;
 
-    while (a->first && !st && (!cli_status() || cli.keep_going))
-        st = report(a, a->first, err);
+    while (a->first && !st && (!cli_status() || cli.keep_going)) {
+        st = a->report(a->ctx, a->first, err);
+        if (st && st != PF_EWRITE && st != PF_ENOMEM) {
+            cli_failed(a->first->file, a->first->number, NULL, err->msg);
+            st = PF_OK;
+        }
+        forget(a, a->first);
+    }
     while (a->first)
         forget(a, a->first);
     return st;

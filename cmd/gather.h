@@ -7,6 +7,7 @@
 #include <pipeformer/record.h>
 #include <pipeformer/seqmap.h>
 
+#include "cli.h"
 #include "maps.h"
 
 /*
@@ -23,6 +24,8 @@ struct gathered {
     size_t rows;  /* so far */
     void *data;   /* the command's */
     size_t bytes; /* of data, about; `add` sets it */
+    const char *file; /* where its last record was */
+    uint64_t number;
     size_t key_len;
     char key[];
 };
@@ -53,11 +56,15 @@ struct gather {
     struct pf_buf key;
 };
 
+/* Only these layers and heads, lists as cli_list has them (NULL: all). */
+void gather_choose(struct gather *g, const char *layers, const char *heads);
+
 /* Takes a record, a mark too. */
-enum pf_status gather_record(struct gather *g, struct pf_record *rec,
+enum pf_status gather_record(struct gather *g, struct cli_item *item,
     struct pf_err *err);
 
-/* Reports what has not come done: it is over now. */
+/* Reports what has not come done: it is over now.  What fails is told with the
+ * place of its last record; only what ends it all is returned. */
 enum pf_status gather_end(struct gather *g, struct pf_err *err);
 
 void gather_fini(struct gather *g);

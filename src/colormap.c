@@ -32,6 +32,7 @@ static const char viridis[] =
     "c0df25c2df23c5e021c8e020cae11fcde11dd0e11cd2e21bd5e21ad8e219dae319"
     "dde318dfe318e2e418e5e419e7e419eae51aece51befe51cf1e51df4e61ef6e620"
     "f8e621fbe723fde725";
+
 static uint32_t
 digit(char c)
 {

@@ -90,6 +90,16 @@ hidden(uint32_t c)
         || (c >= 0xe0000 && c <= 0xe001f);
 }
 
+/* Spaces but the usual one, and letters that look like one. */
+static bool
+blank(uint32_t c)
+{
+    return c == 0xa0 || c == 0x115f || c == 0x1160 || c == 0x1680
+        || c == 0x180e || (c >= 0x2000 && c <= 0x200a) || c == 0x202f
+        || c == 0x205f || c == 0x2800 || c == 0x3000 || c == 0x3164
+        || c == 0xffa0;
+}
+
 void
 pf_readable(struct pf_buf *b, const char *s, size_t len)
 {
@@ -107,7 +117,7 @@ pf_readable(struct pf_buf *b, const char *s, size_t len)
         c = pf_utf8_decode(s, &n);
         if (c == '\n' || c == '\r' || c == '\t') {
             pf_buf_adds(b, c == '\n' ? "\\n" : c == '\r' ? "\\r" : "\\t");
-        } else if (hidden(c)) {
+        } else if (hidden(c) || (blank(c) && (first || n == len))) {
             pf_buf_printf(b, "<U+%04X>", (unsigned)c);
         } else {
             if (first && pf_char_width(c) == 0)

@@ -107,7 +107,7 @@ class Browser:
             if page and "method" in m:
                 page.event(m["method"], m["params"])
 
-    def open(self, path, width=1280, height=800, dark=False, touch=False):
+    def open(self, path, width=1280, height=800, dark=False):
         target = self.call("Target.createTarget",
                            {"url": "about:blank"})["targetId"]
         session = self.call("Target.attachToTarget", {

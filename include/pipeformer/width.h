@@ -27,9 +27,10 @@ size_t pf_width_next(const char *s, size_t len, unsigned *columns);
 /*
  * Appends any bytes as text to be looked at.  A character is as it is; but a
  * newline, carriage return and tab are \n, \r and \t, what would not be seen
- * or would move other text is <U+202E>, a byte that is no UTF-8 is <0xF0>, and
- * a mark at the beginning gets a circle to stand on.  The result is valid in
- * XML, but for & and <.
+ * or would move other text is <U+202E>, and so is, at the ends, a space that
+ * is not U+0020; a byte that is no UTF-8 is <0xF0>, and a mark at the
+ * beginning gets a circle to stand on.  The result is valid in XML, but for &
+ * and <.
  */
 void pf_readable(struct pf_buf *b, const char *s, size_t len);
 

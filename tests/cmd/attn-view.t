@@ -175,6 +175,18 @@ is 'ids of the model that is at hand' \
 is '  not of another one' \
     "$(PIPEFORMER_MODEL=gpt2 attn-view -o links -l 0 --heads 0 --top 1 once |
         jq -r '.query_token' | tr '\n' '|')" '2412|643|'
+echo '{"seq":"other","ids":[2412,643],"attn":[[1,0],[0,1]]}' >other
+is '  not of a record that does not say where it comes from' \
+    "$(attn-view -o links --top 1 once other | tail -n 2 |
+        jq -r '.query_token' | tr '\n' '|')" '2412|643|'
+want 'an empty one, one of a blank' attn-view \
+    '{"tokens":["","\u00a0"],"key_tokens":["a","b"],"attn":[[1,0],[0,1]]}' 0 \
+    "<U+00A0>
+         a b
+       ∅ @@
+<U+00A0>   @@
+
+0 $bar 1"
 want 'keys of another text have names of their own' attn-view \
     '{"tokens":["x","y"],"key_tokens":["un","deux","trois"],'\
 '"attn":[[1,0,0],[0,0.5,0.5]]}' 0 "x y
@@ -293,7 +305,11 @@ json 'words of bytes' 'attn-view -o links --words --min 0' \
     'map([.query, .key, .weight, .key_token]) == [[0,0,1,"Two"],
         [1,1,0.75,"Hippos"], [1,0,0.25,"Two"]]'
 want 'no words of what are no weights' 'attn-view --words --field x' \
-    '{"x":[[1]]}' 1 '' 'attn-view: *x: --words is for attention weights*'
+    '{"x":[[1]]}' 1 '' 'attn-view: <stdin>:1: x: --words is for attention *'
+want '  which is no matter to the next sequence' \
+    'attn-view --keep-going --words | sed -n 4p' '{"seq":1,"attn":[[2]]}
+{"seq":2,"tokens":["a"," b"],"attn":[[1,0],[0.5,0.5]]}' 0 'b ++++' \
+    'attn-view: <stdin>:1: attn: --words is for *'
 
 # --- Sequences that grow are gathered into one map.
 tensor -s data -o json "$GOLDEN/p3_ids.npy" | jq -c '.data as $d
@@ -410,6 +426,8 @@ hostile
 hostile --annotate
 hostile --lines
 hostile --title '</text>&'
+printf '%s\n' '{"<b>\u0001&":[[1,2]]}' >name
+svg 'a hostile name of a field' --title x --field "$(printf '<b>\1&')" name
 attn-view --color 256 hostile >out
 cat >obey.py <<'END'
 from pictures import *
@@ -435,7 +453,7 @@ check '10,000 tokens' '[ $(attn-view tall | wc -l) -gt 10000 ]'
 check '2000 by 2000 fit a screen' '[ $(attn-view wide | wc -l) -lt 90 ]'
 svg '2000 by 2000' wide
 want 'too many cells are refused' 'attn-view -o svg toomany' '' 1 '' \
-    'attn-view: *attn: 1 x 1500 x 3000 cells are too many*'
+    'attn-view: toomany:1: attn: 1 x 1500 x 3000 cells are too many*'
 
 # --- Records that make no sense are refused, with the place.
 bad() {
@@ -470,9 +488,9 @@ want 'columns that do not grow with rows' attn-view '{"attn":[[1,0],[0,1]]}
 {"pos":2,"attn":[[1,0,0,0]]}' 1 '' \
     'attn-view: <stdin>:2: attn: has 4 columns, and 2 before*'
 want '--annotate of several' 'attn-view -o svg --annotate small' '' 1 '' \
-    'attn-view: *--annotate is for one map*'
+    'attn-view: small:1: *--annotate is for one map*'
 want '--lines of several' 'attn-view -o svg --lines small' '' 1 '' \
-    'attn-view: *--lines is for one map*'
+    'attn-view: small:1: *--lines is for one map*'
 want 'no rows' 'attn-view --field x' '{"x":[]}' 0 'x
 x: no numbers'
 want '  as a picture' 'attn-view -o svg --field x' '{"x":[]}' 1 '' \

@@ -94,13 +94,17 @@ def focus(page):
                    " || document.activeElement.parentNode.className")
 
 
-def to_cell(page, row, col):
-    x, y = page.js("""(() => {
+def cell(page, row, col):
+    """Where it is."""
+    return page.js("""(() => {
         const g = layout(), b = g.view.getBoundingClientRect();
         return [b.x + g.left + (%d + 0.5) * g.cw - g.view.scrollLeft,
             b.y + g.head + (%d + 0.5) * g.ch - g.view.scrollTop];
     })()""" % (col, row))
-    page.mouse("mouseMoved", x, y)
+
+
+def to_cell(page, row, col):
+    page.mouse("mouseMoved", *cell(page, row, col))
     page.frame()
 
 
@@ -263,6 +267,24 @@ def heat(b):
         return [got, want];
     })()""")
     equal("colours", got, want)
+    done(page)
+
+
+@check
+def touch(b):
+    """a cell that is touched is read out"""
+    r, page = Record("fairy"), opened(b, "fairy")
+    page.call("Emulation.setTouchEmulationEnabled", {"enabled": True})
+    page.js("showView('map')")
+    page.frame()
+    x, y = cell(page, 4, 1)
+    for kind, points in (("touchStart", [{"x": x, "y": y}]), ("touchEnd", [])):
+        page.call("Input.dispatchTouchEvent",
+                  {"type": kind, "touchPoints": points})
+    page.frame()
+    said = text(page, "#map-readout")
+    assert said.endswith(": %.4f" % (round(r.at(0, 0, 4, 1) * 1e4) / 1e4)), \
+        said
     done(page)
 
 

@@ -83,7 +83,7 @@ open("huge.rec", "wb").write(stream.document(
     {"m": stream.Tensor("F32", [n, n], bytes(4 * n * n))}))
 END
 want 'too large' 'attn-view -o html --field m huge.rec' '' 1 - \
-    'attn-view: *m: 1 x 1 maps of 4097 x 4097 are more than*tensor -s'
+    'attn-view: huge.rec:1: m: 1 x 1 maps of 4097 x 4097 are more than*tensor -s'
 
 # --- In a browser
 python3 "$PF_SOURCE/tests/pipe/html.py" "$T" >checks 2>notes

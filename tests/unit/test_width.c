@@ -82,6 +82,8 @@ test_readable(void **state)
     shows("e\u0301", 3, "e\u0301");
     shows("\uffff\ufffd", 6, "<U+FFFF>\ufffd");
     shows("\xc2\x85", 2, "<U+0085>");
+    shows("\u00a0", 2, "<U+00A0>");
+    shows("\u3000a\u3000b\u3000", 11, "<U+3000>a\u3000b<U+3000>");
     shows("</script>&\"'", 12, "</script>&\"'");
 }
 
