@@ -20,7 +20,7 @@ enum { QUERY_TASK = 48 }; /* query rows of one task */
 static void
 store_task(void *ctx, size_t i)
 {
-    const struct pf_attention *a = ctx;
+    const struct pf_layer_attention *a = ctx;
     const struct pf_config *c = &a->r->m->config;
     size_t C = c->width, end = pf_least((i + 1) * PF_ROW_TASK, a->T);
 
@@ -38,13 +38,13 @@ struct rows {
 };
 
 static size_t
-tiles(const struct pf_attention *a)
+tiles(const struct pf_layer_attention *a)
 {
     return pf_blocks_of(a->T, QUERY_TASK);
 }
 
 static struct rows
-rows_of(const struct pf_attention *a, size_t task)
+rows_of(const struct pf_layer_attention *a, size_t task)
 {
     const struct pf_config *c = &a->r->m->config;
     size_t head = task / tiles(a), t = task % tiles(a) * QUERY_TASK;
@@ -63,7 +63,7 @@ rows_of(const struct pf_attention *a, size_t task)
 static void
 attention_task(void *ctx, size_t i)
 {
-    const struct pf_attention *a = ctx;
+    const struct pf_layer_attention *a = ctx;
     const struct rows r = rows_of(a, i);
     size_t C = a->r->m->config.width, D = a->r->m->config.head_dim;
 
@@ -79,7 +79,7 @@ attention_task(void *ctx, size_t i)
 
 /* s[n, S]: scaled, and -inf where a query does not see a key. */
 static void
-scores(const struct pf_attention *a, const struct rows *r, float *s)
+scores(const struct pf_layer_attention *a, const struct rows *r, float *s)
 {
     size_t C = a->r->m->config.width, D = a->r->m->config.head_dim;
 
@@ -115,7 +115,7 @@ softmax(const struct pf_kernels *kern, float *p, const float *s, size_t n)
 
 /* z of one row: the values weighted by p, in the order of the keys. */
 static void
-weigh(const struct pf_attention *a, const struct rows *r, float *z,
+weigh(const struct pf_layer_attention *a, const struct rows *r, float *z,
     const float *p)
 {
     size_t D = a->r->m->config.head_dim;
@@ -145,7 +145,8 @@ find_changed(bool *changed, const float *was, const float *is, size_t n,
 
 /* One task's scores and pattern; s and p are [QUERY_TASK, S]. */
 static void
-show_pattern(const struct pf_attention *a, size_t task, float *s, float *p)
+show_pattern(const struct pf_layer_attention *a, size_t task, float *s,
+    float *p)
 {
     const struct pf_sight *see = a->sight;
     const struct pf_probe *probe = see->probe;
@@ -186,7 +187,7 @@ show_pattern(const struct pf_attention *a, size_t task, float *s, float *p)
 }
 
 enum pf_status
-pf_run_attention(struct pf_attention *a, struct pf_err *err)
+pf_run_attention(struct pf_layer_attention *a, struct pf_err *err)
 {
     const struct pf_config *c = &a->r->m->config;
     size_t n = c->heads * tiles(a), floats;

@@ -78,7 +78,7 @@ void pf_sight_show(const struct pf_sight *s, enum pf_point point, size_t m,
 /* --- Attention --- */
 
 /* One layer's attention of one sequence. */
-struct pf_attention {
+struct pf_layer_attention {
     struct pf_runner *r;
     const struct pf_kv_cache *cache;
     const struct pf_kv *kv;
@@ -94,7 +94,8 @@ struct pf_attention {
 };
 
 /* Stores the keys and values of qkv, then fills `out` and `maps`. */
-enum pf_status pf_run_attention(struct pf_attention *a, struct pf_err *err);
+enum pf_status pf_run_attention(struct pf_layer_attention *a,
+    struct pf_err *err);
 
 /*
  * What each head adds to rows m .. m + k - 1, counted over all sequences: z,

@@ -174,8 +174,8 @@ attend(const struct call *call, const struct work *w, size_t l,
 {
     const struct pf_config *c = &w->r->m->config;
     size_t C = c->width;
-    struct pf_attention a = { .r = w->r, .cache = call->cache, .qkv = w->qkv,
-        .out = w->z, .scale = c->scale_attn ? 1 / sqrtf((float)c->head_dim)
+    struct pf_layer_attention a = { .r = w->r, .cache = call->cache,
+        .qkv = w->qkv, .out = w->z, .scale = c->scale_attn ? 1 / sqrtf((float)c->head_dim)
         : 1, .heads = call->heads, .n_heads = call->n_heads,
         .sight = w->see };
     enum pf_status st = PF_OK;

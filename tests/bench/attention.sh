@@ -5,10 +5,11 @@
 #   PATH=build/release/bin:$PATH sh tests/bench/attention.sh [THREADS]
 #
 # Prints for each T the least of some runs in milliseconds: the whole command
-# (start, reading, computing, writing), the same with --causal, PyTorch's
-# function alone, in a process that has it all in memory; the largest
-# difference between the two results; and at the end the peak memory of T =
-# 16384 beside the size of its input.
+# (start, reading, computing, writing), the same with --causal, the function
+# alone, which bench_attention calls (ninja bench), that with causal, and
+# PyTorch's function alone; how many times as long that one takes as the command
+# and as the function; the largest difference between the two results; and at
+# the end the peak memory of T = 16384 beside the size of its input.
 set -u
 threads=${1-$(nproc)}
 here=$(dirname "$0")
@@ -32,19 +33,25 @@ least() {
     done | sort -n | head -n 1 | awk '{ printf "%.1f\n", $1 / 1000 }'
 }
 
-printf '%8s %10s %10s %10s %8s %10s   (%s threads)\n' \
-    T attend causal PyTorch times difference "$threads"
-for case in '512 10' '2048 5' '8192 3'; do
+printf '%6s %9s %9s %9s %9s %9s %14s %10s   (%s threads)\n' \
+    T command causal function causal PyTorch 'times' difference "$threads"
+for case in '512 20' '2048 7' '8192 3'; do
     set -- $case
     $python "$here/attention.py" make "$1" 12 64 "$T/in"
     all=$(least "$2" "attend --threads $threads '$T/in' >'$T/out'")
     causal=$(least "$2" "attend --causal --threads $threads '$T/in' >/dev/null")
-    torch=$(OMP_NUM_THREADS=$threads \
-        $python "$here/attention.py" torch "$T/in" "$2" <"$T/out")
+    f=$(bench_attention "$1" "$threads" "$2")
+    fc=$(bench_attention "$1" "$threads" "$2" causal)
+    # With the kernels that OpenBLAS is told to use here, and with its own.
+    torch=$(for own in '' '-u OPENBLAS_CORETYPE -u OPENBLAS_L2_SIZE'; do
+        env $own OMP_NUM_THREADS=$threads \
+            $python "$here/attention.py" torch "$T/in" "$2" <"$T/out"
+    done | sort -n | head -n 1)
     set -- "$1" ${torch:-0 -}
-    awk -v t="$1" -v a="$all" -v c="$causal" -v p="$2" -v d="$3" 'BEGIN {
-        printf "%8d %7.1f ms %7.1f ms %7.1f ms %7.1fx %10s\n", t, a, c, p,
-            p / a, d }'
+    awk -v t="$1" -v a="$all" -v c="$causal" -v f="${f:-0}" -v fc="${fc:-0}" \
+        -v p="$2" -v d="$3" 'BEGIN {
+        printf "%6d %9.1f %9.1f %9.1f %9.1f %9.1f %6.1fx %6.1fx %10s\n", t, a,
+            c, f, fc, p, p / a, (f > 0 ? p / f : 0), d }'
 done
 $python "$here/attention.py" make 16384 12 64 "$T/in"
 start=$(date +%s%N)
