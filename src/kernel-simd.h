@@ -659,9 +659,11 @@ scores(const size_t mt, const size_t ng, enum pf_dtype type,
     float *restrict s, const float *restrict qs, const struct pf_kv_head *kv,
     size_t g, size_t d0, size_t D, bool start)
 {
-    const void *k[AT_G];
+    const void *k[AT_G], *v[AT_G];
     vec acc[AT_M][AT_G * LV];
 
+    UNROLL for (size_t i = 0; i < ng; i++)
+        v[i] = element(kv->v[g + i], type, kv->v_off + d0 * PF_KV_GROUP);
     UNROLL for (size_t i = 0; i < ng; i++)
         k[i] = element(kv->k[g + i], type, kv->k_off + d0 * PF_KV_GROUP);
     UNROLL for (size_t m = 0; m < mt; m++)
@@ -670,6 +672,10 @@ scores(const size_t mt, const size_t ng, enum pf_dtype type,
     for (size_t d = 0; d < D; d++) {
         vec b[AT_G * LV];
 
+        if (mt == 1) {
+            UNROLL for (size_t i = 0; i < ng; i++)
+                prefetch(v[i], type, d * PF_KV_GROUP);
+        }
         UNROLL for (size_t i = 0; i < ng * LV; i++)
             b[i] = vload_w(k[i / LV], type,
                 d * PF_KV_GROUP + i % LV * VW, VW);
@@ -815,13 +821,13 @@ block_weights(struct tile *t, float *s, size_t j0, size_t n)
 
 /*
  * nv vectors (the last of `last` columns) of the sums of weighted values, over
- * keys `from` .. n - 1 of the block at group g.
+ * keys `from` .. n - 1 of the block at group g.  There are `groups` in all.
  */
 INLINE void
 values(const size_t mt, const size_t nv, enum pf_dtype type, size_t last,
     float *restrict out, size_t ldo, const float *restrict p, const float *r,
     const struct pf_kv_head *kv, size_t g, size_t from, size_t n, size_t off,
-    size_t Dv)
+    size_t Dv, size_t groups)
 {
     vec acc[AT_M][AT_V];
 
@@ -833,9 +839,19 @@ values(const size_t mt, const size_t nv, enum pf_dtype type, size_t last,
         const void *v = kv->v[g + from / PF_KV_GROUP];
         size_t at = kv->v_off + off + from % PF_KV_GROUP * Dv;
         size_t to = at_most(n, (from / PF_KV_GROUP + 1) * PF_KV_GROUP);
+        size_t next = g + from / PF_KV_GROUP + PF_KV_BLOCK / PF_KV_GROUP;
+        /* Behind the last block, the first one of the head behind this. */
+        const void *k = kv->k[next < groups ? next : from / PF_KV_GROUP];
+        size_t ahead = kv->k_off - kv->v_off
+            + (next < groups ? 0 : Dv * PF_KV_GROUP);
 
         for (; from < to; from++, at += Dv) {
             vec b[AT_V];
+
+            if (mt == 1) {
+                UNROLL for (size_t i = 0; i < nv; i++)
+                    prefetch(k, type, at + ahead + i * VW);
+            }
 
             UNROLL for (size_t i = 0; i < nv; i++)
                 b[i] = vload_w(v, type, at + i * VW,
@@ -856,7 +872,8 @@ values(const size_t mt, const size_t nv, enum pf_dtype type, size_t last,
 
 #define VALUES(m, nv) \
     if (nv <= AT_V) \
-        values(m, nv, type, last, out, ldo, p, r, kv, g, from, n, off, Dv)
+        values(m, nv, type, last, out, ldo, p, r, kv, g, from, n, off, Dv, \
+            groups)
 #define VALUES_1(m) VALUES(m, 1)
 #define VALUES_2(m) VALUES(m, 2)
 #define VALUES_3(m) VALUES(m, 3)
@@ -865,7 +882,7 @@ values(const size_t mt, const size_t nv, enum pf_dtype type, size_t last,
 INLINE void
 values_of(enum pf_dtype type, size_t mt, float *out, size_t ldo,
     const float *p, const float *r, const struct pf_kv_head *kv, size_t g,
-    size_t from, size_t n, size_t Dv)
+    size_t from, size_t n, size_t Dv, size_t groups)
 {
     for (size_t off = 0; off < Dv; off += AT_V * VW, out += AT_V * VW) {
         size_t columns = at_most(Dv - off, AT_V * VW);
@@ -884,12 +901,12 @@ values_of(enum pf_dtype type, size_t mt, float *out, size_t ldo,
 static void
 block_values(size_t mt, float *out, size_t ldo, const float *p,
     const float *r, const struct pf_kv_head *kv, size_t g, size_t from,
-    size_t n, size_t Dv)
+    size_t n, size_t Dv, size_t groups)
 {
     if (kv->type == PF_F16)
-        values_of(PF_F16, mt, out, ldo, p, r, kv, g, from, n, Dv);
+        values_of(PF_F16, mt, out, ldo, p, r, kv, g, from, n, Dv, groups);
     else
-        values_of(PF_F32, mt, out, ldo, p, r, kv, g, from, n, Dv);
+        values_of(PF_F32, mt, out, ldo, p, r, kv, g, from, n, Dv, groups);
 }
 
 /*
@@ -898,18 +915,19 @@ block_values(size_t mt, float *out, size_t ldo, const float *p,
  */
 static void
 tile_values(const struct tile *t, float *out, size_t ldo, const float *p,
-    const struct pf_kv_head *kv, size_t j0, size_t n, size_t Dv)
+    const struct pf_kv_head *kv, size_t j0, size_t n, size_t Dv,
+    size_t groups)
 {
     const float one = 1;
     size_t g = j0 / PF_KV_GROUP, all = seen_of(t->seen[0], j0, n);
 
-    block_values(t->rows, out, ldo, p, t->r, kv, g, 0, all, Dv);
+    block_values(t->rows, out, ldo, p, t->r, kv, g, 0, all, Dv, groups);
     for (size_t i = 1; i < t->rows; i++) {
         size_t some = seen_of(t->seen[i], j0, n);
 
         if (some > all)
             block_values(1, out + i * ldo, ldo, p + i * PF_KV_BLOCK, &one,
-                kv, g, all, some, Dv);
+                kv, g, all, some, Dv, 0);
     }
 }
 
@@ -972,7 +990,8 @@ attn_rows(float *out, size_t ldo, const float *q, size_t ldq,
             if (mask)
                 add_mask(&tiles[i], s, b, n);
             block_weights(&tiles[i], s, j0, n);
-            tile_values(&tiles[i], out + t * ldo, ldo, s, kv, j0, n, Dv);
+            tile_values(&tiles[i], out + t * ldo, ldo, s, kv, j0, n, Dv,
+                (most + PF_KV_GROUP - 1) / PF_KV_GROUP);
         }
     }
     for (size_t t = 0, i = 0; t < T; t += tiles[i++].rows) {

@@ -14,6 +14,7 @@ PyTorch where a Python with torch is found.
 """
 import json
 import os
+import re
 import shutil
 import struct
 import subprocess
@@ -142,6 +143,30 @@ def generate(model, threads, sequences, n, prompt=8, vocab=VOCAB):
     return sequences * n / min(seconds(2 * n) - seconds(n) for _ in range(3))
 
 
+def outside(model, threads, n, vocab=VOCAB):
+    """Of the time of a token, one sequence: the share in which neither attend
+    nor unembed is at work, by what --stats tells of 2n tokens and of n."""
+    def times(count):
+        m = f"-m {model} --threads {threads} --stats"
+        pipe = (f"embed -m {model} | attend {m} | unembed {m} | "
+                f"sample -m {model} -n {count} --eos {vocab + 9}")
+        r = subprocess.run(
+            ["generate", "--whole", "--", pipe], check=True, text=True,
+            input=json.dumps({"ids": tokens(8, vocab)}) + "\n",
+            stdout=subprocess.DEVNULL, stderr=subprocess.PIPE)
+        busy = whole = 0
+        for line in r.stderr.splitlines():
+            t = [float(x) for x in re.findall(r"([0-9.]+) s\b", line)]
+            whole = max(whole, t[0])
+            busy += t[0] - t[1] - t[2]
+        return whole, busy
+    best = 1
+    for _ in range(3):
+        (w1, b1), (w2, b2) = times(n), times(2 * n)
+        best = min(best, 1 - (b2 - b1) / (w2 - w1))
+    return best
+
+
 def limit(*words):
     env = {k: v for k, v in os.environ.items()
            if not k.startswith("OPENBLAS_")}
@@ -213,6 +238,8 @@ def bench_gpt2(python, tmp):
                     max(bound, limit("read", threads)) * 1e9
                     / (size * PARAMETERS) if n == 1 else 0,
                     theirs.get("generate", 0) if n == 1 else 0)
+            print(f"{name}: not computing, 1 sequence".ljust(52)
+                  + f"{100 * outside(model, threads, 24):5.1f}%", flush=True)
 
 
 def bench_fairy(python, tmp):
@@ -225,6 +252,8 @@ def bench_fairy(python, tmp):
             print(f"{threads} threads: generate, {n:2} sequences      {'':8}"
                   f"{generate('fairy', threads, n, 100, 8, 4096):9.1f}",
                   flush=True)
+        print(f"{threads} threads: not computing, 1 sequence".ljust(52)
+              + f"{100 * outside('fairy', threads, 100, 4096):5.1f}%")
 
 
 def bench_minilm(python, tmp):
@@ -297,4 +326,5 @@ def main():
         parts[name](python, tmp)
 
 
-main()
+if __name__ == "__main__":
+    main()
