@@ -1,8 +1,8 @@
 /*
  * Attention of a model's layer, and what a probe sees of it.
  *
- * Keys and values go into the KV cache, then tasks of (head, query rows) run
- * on the threads; the scores are never held.  A probe that wants scores or the
+ * Keys and values go into the KV cache, then tasks of (sequence, head, query
+ * rows) run on the threads; the scores are never held.  A probe that wants scores or the
  * pattern gets them head by head, some rows at a time, computed beside that;
  * and only rows that it changes are put together again from what it left, so
  * that looking alone changes no bit.
@@ -17,10 +17,34 @@ enum { QUERY_TASK = 48 }; /* query rows of one task */
 
 /* --- Without a probe --- */
 
+/* All sequences of a batch, for the threads. */
+struct crowd {
+    const struct pf_layer_attention *a;
+    size_t n;
+};
+
+/* The sequence that the task is of, and which of its own tasks it is. */
+static const struct pf_layer_attention *
+find(const struct crowd *c, size_t *task, bool store)
+{
+    size_t lo = 0, hi = c->n;
+
+    while (hi - lo > 1) {
+        size_t mid = lo + (hi - lo) / 2;
+
+        if ((store ? c->a[mid].first_store : c->a[mid].first_task) <= *task)
+            lo = mid;
+        else
+            hi = mid;
+    }
+    *task -= store ? c->a[lo].first_store : c->a[lo].first_task;
+    return &c->a[lo];
+}
+
 static void
 store_task(void *ctx, size_t i)
 {
-    const struct pf_layer_attention *a = ctx;
+    const struct pf_layer_attention *a = find(ctx, &i, true);
     const struct pf_config *c = &a->r->m->config;
     size_t C = c->width, end = pf_least((i + 1) * PF_ROW_TASK, a->T);
 
@@ -63,7 +87,7 @@ rows_of(const struct pf_layer_attention *a, size_t task)
 static void
 attention_task(void *ctx, size_t i)
 {
-    const struct pf_layer_attention *a = ctx;
+    const struct pf_layer_attention *a = find(ctx, &i, false);
     const struct rows r = rows_of(a, i);
     size_t C = a->r->m->config.width, D = a->r->m->config.head_dim;
 
@@ -186,17 +210,13 @@ show_pattern(const struct pf_layer_attention *a, size_t task, float *s,
     }
 }
 
-enum pf_status
-pf_run_attention(struct pf_layer_attention *a, struct pf_err *err)
+/* Shows one sequence's scores and pattern, if the probe wants them. */
+static enum pf_status
+show(const struct pf_layer_attention *a, struct pf_err *err)
 {
-    const struct pf_config *c = &a->r->m->config;
-    size_t n = c->heads * tiles(a), floats;
+    size_t floats;
     float *s;
 
-    a->S = a->pos + a->T;
-    pf_run_tasks(a->r, store_task, a, pf_blocks_of(a->T, PF_ROW_TASK),
-        a->T * c->width * 4);
-    pf_run_tasks(a->r, attention_task, a, n, 2 * a->T * a->S * c->width);
     if (!pf_sight_wants(a->sight, PF_SCORES)
         && !pf_sight_wants(a->sight, PF_PATTERN))
         return PF_OK;
@@ -204,10 +224,37 @@ pf_run_attention(struct pf_layer_attention *a, struct pf_err *err)
         : NULL;
     if (!s)
         return pf_fail_mem(err);
-    for (size_t i = 0; i < n; i++)
+    for (size_t i = 0; i < a->r->m->config.heads * tiles(a); i++)
         show_pattern(a, i, s, s + QUERY_TASK * a->S);
     free(s);
     return PF_OK;
+}
+
+enum pf_status
+pf_run_attention(struct pf_layer_attention *a, size_t n, struct pf_err *err)
+{
+    struct crowd crowd = { a, n };
+    size_t stores = 0, tasks = 0, stored = 0, work = 0;
+    enum pf_status st = PF_OK;
+
+    for (size_t i = 0; i < n; i++) {
+        const struct pf_config *c = &a[i].r->m->config;
+
+        a[i].S = a[i].pos + a[i].T;
+        a[i].first_store = stores;
+        a[i].first_task = tasks;
+        stores += pf_blocks_of(a[i].T, PF_ROW_TASK);
+        tasks += c->heads * tiles(&a[i]);
+        stored += a[i].T * c->width * 4;
+        work += 2 * a[i].T * a[i].S * c->width;
+    }
+    if (n == 0)
+        return PF_OK;
+    pf_run_tasks(a->r, store_task, &crowd, stores, stored);
+    pf_run_tasks(a->r, attention_task, &crowd, tasks, work);
+    for (size_t i = 0; i < n && !st; i++)
+        st = show(&a[i], err);
+    return st;
 }
 
 /* --- What each head adds --- */

@@ -91,10 +91,14 @@ struct pf_layer_attention {
     size_t n_heads;
     const struct pf_sight *sight;
     size_t sequence; /* for the probe */
+    size_t first_store, first_task; /* set by pf_run_attention */
 };
 
-/* Stores the keys and values of qkv, then fills `out` and `maps`. */
-enum pf_status pf_run_attention(struct pf_layer_attention *a,
+/*
+ * Of n sequences of the same layer: stores the keys and values of qkv, then
+ * fills `out` and `maps`.
+ */
+enum pf_status pf_run_attention(struct pf_layer_attention *a, size_t n,
     struct pf_err *err);
 
 /*

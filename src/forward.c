@@ -81,6 +81,7 @@ struct work {
     float *x, *z;        /* [M, C] */
     float *qkv, *inner;  /* [M, 3C]; [ROWS, F]: the same memory */
     float *norm;         /* [ROWS, C] */
+    struct pf_layer_attention *attention; /* room for each sequence */
 };
 
 /* Rows m .. m + k - 1 up to query, key and value. */
@@ -167,47 +168,56 @@ struct call {
     const struct pf_probe *probe;
 };
 
-/* From q, k, v to z, sequence by sequence; the l-th of the layers. */
+/* An encoder's keys and values: of this layer and batch only. */
+static enum pf_status
+own_cache(const struct work *w, struct pf_layer_attention *a,
+    struct pf_err *err)
+{
+    struct pf_kv *own = NULL;
+    enum pf_status st = pf_kv_begin(w->r->own, &own,
+        (const char *)&a->sequence, sizeof a->sequence, NULL, 0, 0, a->T, 0,
+        err);
+
+    a->cache = w->r->own;
+    a->kv = own;
+    a->slot = 0;
+    return st;
+}
+
+/* From q, k, v to z; the l-th of the layers. */
 static enum pf_status
 attend(const struct call *call, const struct work *w, size_t l,
     struct pf_err *err)
 {
     const struct pf_config *c = &w->r->m->config;
-    size_t C = c->width;
-    struct pf_layer_attention a = { .r = w->r, .cache = call->cache,
-        .qkv = w->qkv, .out = w->z, .scale = c->scale_attn ? 1 / sqrtf((float)c->head_dim)
-        : 1, .heads = call->heads, .n_heads = call->n_heads,
-        .sight = w->see };
+    float scale = c->scale_attn ? 1 / sqrtf((float)c->head_dim) : 1;
+    size_t n = 0, row = 0;
     enum pf_status st = PF_OK;
 
     if (c->scale_by_layer)
-        a.scale /= (float)(w->see->layer + 1);
-    for (size_t i = 0; !st && i < call->n; i++) {
+        scale /= (float)(w->see->layer + 1);
+    for (size_t i = 0; !st && i < call->n; row += call->rows[i++].T) {
         const struct pf_rows *rows = &call->rows[i];
-        struct pf_kv *own = NULL;
+        struct pf_layer_attention *a = &w->attention[n];
 
         if (!rows->T)
             continue;
-        a.sequence = i;
-        a.kv = rows->kv;
-        a.slot = rows->first_slot + l;
-        a.pos = rows->pos;
-        a.T = rows->T;
-        a.maps = rows->attn ? rows->attn
-            + l * a.n_heads * a.T * (a.pos + a.T) : NULL;
-        if (c->encoder) {
-            st = pf_kv_begin(w->r->own, &own, "", 0, NULL, 0, 0, a.T, 0, err);
-            a.cache = w->r->own;
-            a.kv = own;
-            a.slot = 0;
-        }
-        if (!st)
-            st = pf_run_attention(&a, err);
+        *a = (struct pf_layer_attention){ .r = w->r, .cache = call->cache,
+            .kv = rows->kv, .slot = rows->first_slot + l, .pos = rows->pos,
+            .T = rows->T, .qkv = w->qkv + row * 3 * c->width,
+            .out = w->z + row * c->width, .scale = scale,
+            .heads = call->heads, .n_heads = call->n_heads, .sight = w->see,
+            .sequence = i };
+        if (rows->attn)
+            a->maps = rows->attn + l * a->n_heads * a->T * (a->pos + a->T);
         if (c->encoder)
-            pf_kv_idle(w->r->own);
-        a.qkv += a.T * 3 * C;
-        a.out += a.T * C;
+            st = own_cache(w, a, err);
+        n++;
     }
+    if (!st)
+        st = pf_run_attention(w->attention, n, err);
+    if (c->encoder)
+        pf_kv_idle(w->r->own);
     return st;
 }
 
@@ -287,6 +297,9 @@ pf_blocks(struct pf_runner *r, struct pf_kv_cache *cache,
         err);
     if (st)
         return st;
+    w.attention = calloc(n, sizeof *w.attention);
+    if (!w.attention)
+        return pf_fail_mem(err);
     w.x = x = r->scratch;
     w.z = w.x + w.M * C;
     w.qkv = w.inner = w.z + w.M * C;
@@ -300,5 +313,8 @@ pf_blocks(struct pf_runner *r, struct pf_kv_cache *cache,
     for (size_t i = 0; !st && i < n; x += rows[i++].T * C)
         if (rows[i].T)
             memcpy(rows[i].x, x, rows[i].T * C * sizeof *x);
+    for (size_t i = 0; r->own && i < n; i++)
+        pf_kv_end(r->own, (const char *)&i, sizeof i, NULL);
+    free(w.attention);
     return st;
 }

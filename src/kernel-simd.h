@@ -28,7 +28,9 @@
  * the next block (Dao et al. 2022), AT_M rows at a time; the sums of weighted
  * values wait in the output.  Sixteen keys lie side by side, so that a vector
  * of scores is a chain like that of any matmul.  Keys and values of F16 are
- * widened as they are loaded, once for the rows of a tile.
+ * widened as they are loaded, once for the rows of a tile.  A single row waits
+ * for memory more than it computes: while it makes the scores of a block, it
+ * fetches the values, and over these the next block's keys.
  */
 
 enum {
