@@ -56,15 +56,7 @@ static const struct cli_command command = {
 static enum pf_status
 set_num(struct pf_record *rec, const char *name, double v, struct pf_err *err)
 {
-    struct pf_buf b = PF_BUF_INIT;
-    enum pf_status st;
-
-    pf_json_add_f32(&b, (float)v);
-    st = pf_buf_check(&b, err);
-    if (!st)
-        st = pf_record_set(rec, name, b.data, b.len, err);
-    pf_buf_fini(&b);
-    return st;
+    return pf_record_set_f32(rec, name, (float)v, err);
 }
 
 /* A number, or null where the axis has none. */

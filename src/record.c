@@ -213,6 +213,30 @@ pf_record_set_i64(struct pf_record *rec, const char *name, int64_t v,
 }
 
 enum pf_status
+pf_record_set_f32(struct pf_record *rec, const char *name, float v,
+    struct pf_err *err)
+{
+    char s[PF_F32_MAX];
+
+    return pf_record_set(rec, name, s, pf_f32_print(s, v), err);
+}
+
+enum pf_status
+pf_record_set_f64(struct pf_record *rec, const char *name, double v,
+    struct pf_err *err)
+{
+    struct pf_buf b = PF_BUF_INIT;
+    enum pf_status st;
+
+    pf_json_add_f64(&b, v);
+    st = pf_buf_check(&b, err);
+    if (!st)
+        st = pf_record_set(rec, name, b.data, b.len, err);
+    pf_buf_fini(&b);
+    return st;
+}
+
+enum pf_status
 pf_record_set_string(struct pf_record *rec, const char *name, const char *s,
     size_t len, struct pf_err *err)
 {
@@ -485,6 +509,16 @@ bool
 pf_record_is_done(const struct pf_record *rec)
 {
     return is_string(rec, "done");
+}
+
+bool
+pf_record_done_by(const struct pf_record *rec, const char *why)
+{
+    const struct pf_field *f = pf_record_field(rec, "done");
+    size_t n = strlen(why);
+
+    return f && f->len == n + 2 && f->text[0] == '"'
+        && memcmp(f->text + 1, why, n) == 0;
 }
 
 enum pf_status

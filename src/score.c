@@ -87,20 +87,6 @@ pf_score_row(const float *z, size_t V, uint32_t id, double *logprob,
 
 /* --- Sums --- */
 
-static enum pf_status
-set_f64(struct pf_record *rec, const char *name, double v, struct pf_err *err)
-{
-    struct pf_buf b = PF_BUF_INIT;
-    enum pf_status st;
-
-    pf_json_add_f64(&b, v);
-    st = pf_buf_check(&b, err);
-    if (!st)
-        st = pf_record_set(rec, name, b.data, b.len, err);
-    pf_buf_fini(&b);
-    return st;
-}
-
 enum pf_status
 pf_score_set_sum(struct pf_record *rec, const struct pf_score_sum *sum,
     struct pf_err *err)
@@ -109,12 +95,12 @@ pf_score_set_sum(struct pf_record *rec, const struct pf_score_sum *sum,
     enum pf_status st = pf_record_set_i64(rec, "n", (int64_t)sum->n, err);
 
     if (!st)
-        st = set_f64(rec, "nll", sum->nll, err);
+        st = pf_record_set_f64(rec, "nll", sum->nll, err);
     if (!st)
-        st = set_f64(rec, "perplexity", exp(sum->nll / n), err);
+        st = pf_record_set_f64(rec, "perplexity", exp(sum->nll / n), err);
     if (!st)
-        st = set_f64(rec, "bits", bits, err);
-    return st ? st : set_f64(rec, "bits_per_token", bits / n, err);
+        st = pf_record_set_f64(rec, "bits", bits, err);
+    return st ? st : pf_record_set_f64(rec, "bits_per_token", bits / n, err);
 }
 
 /* --- Sequences --- */

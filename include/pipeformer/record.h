@@ -66,6 +66,10 @@ enum pf_status pf_record_set(struct pf_record *rec, const char *name,
     const char *json, size_t len, struct pf_err *err);
 enum pf_status pf_record_set_i64(struct pf_record *rec, const char *name,
     int64_t v, struct pf_err *err);
+enum pf_status pf_record_set_f32(struct pf_record *rec, const char *name,
+    float v, struct pf_err *err);
+enum pf_status pf_record_set_f64(struct pf_record *rec, const char *name,
+    double v, struct pf_err *err);
 enum pf_status pf_record_set_string(struct pf_record *rec, const char *name,
     const char *s, size_t len, struct pf_err *err);
 
@@ -132,6 +136,9 @@ bool pf_record_is_error(const struct pf_record *rec);
 
 /* `done` is there: the sequence ends with this record. */
 bool pf_record_is_done(const struct pf_record *rec);
+
+/* It does, for this reason ("eos", nothing that JSON escapes). */
+bool pf_record_done_by(const struct pf_record *rec, const char *why);
 
 /*
  * A mark: `done` and a position past 0, or `done` and no `seq`.  Nothing is
