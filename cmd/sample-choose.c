@@ -142,21 +142,6 @@ reason(struct chooser *c, const struct row *row, uint32_t id,
 }
 
 static enum pf_status
-set_number(struct pf_record *rec, const char *name, double v,
-    struct pf_err *err)
-{
-    struct pf_buf b = PF_BUF_INIT;
-    enum pf_status st;
-
-    pf_json_add_f64(&b, v);
-    st = pf_buf_check(&b, err);
-    if (!st)
-        st = pf_record_set(rec, name, b.data, b.len, err);
-    pf_buf_fini(&b);
-    return st;
-}
-
-static enum pf_status
 set_end(struct chooser *c, struct pf_record *rec, const struct row *row,
     uint32_t id, struct pf_err *err)
 {
@@ -185,13 +170,12 @@ used_seed(const struct chooser *c)
 
 static enum pf_status
 draw(struct chooser *c, struct pf_record *rec, const struct row *row,
-    double raw, double mu, struct pf_err *err)
+    double logsum, double mu, struct pf_err *err)
 {
     const struct sampling *o = &c->opt;
     const struct pf_step *mirostat = sampling_mirostat(o);
     bool random = sampling_random(o);
     double u = o->draw;
-    char logprob[PF_F32_MAX];
     struct pf_tensor *ids;
     uint32_t id;
     enum pf_status st;
@@ -199,12 +183,12 @@ draw(struct chooser *c, struct pf_record *rec, const struct row *row,
     if (random && u < 0)
         u = pf_uniform(o->seed, row->seq, row->pos, 0);
     id = random ? pf_sampler_draw(c->sampler, u) : pf_sampler_best(c->sampler);
-    st = pf_record_set(rec, "logprob", logprob, pf_f32_print(logprob,
-        (float)((double)row->logits[id] - raw)), err);
+    st = pf_record_set_f32(rec, "logprob",
+        (float)((double)row->logits[id] - logsum), err);
     if (!st && used_seed(c))
         st = pf_record_set_i64(rec, "seed", (int64_t)o->seed, err);
     if (!st && mirostat)
-        st = set_number(rec, "mu", pf_mirostat_mu(mirostat, mu,
+        st = pf_record_set_f64(rec, "mu", pf_mirostat_mu(mirostat, mu,
             pf_sampler_prob(c->sampler, id)), err);
     if (!st && row->live)
         st = set_end(c, rec, row, id, err);
@@ -225,13 +209,14 @@ choose(struct chooser *c, struct pf_record *rec, const struct row *row,
     size_t watched = c->opt.top ? c->opt.top : c->opt.trail ? row->V : 0;
     bool texts = c->tok && (c->has_model ? chooser_knows(c, row->V)
         : row->V >= pf_tokenizer_size(c->tok));
-    double raw = 0, mu = 0;
+    double logsum = 0, mu = 0;
     enum pf_status st = pf_sampler_start(c->sampler, row->logits, row->V, err);
 
-    if (!st && !c->probs)
-        raw = pf_sampler_logsum(c->sampler);
     if (!st)
-        st = pf_watch_start(&c->watch, c->sampler, watched, err);
+        logsum = pf_sampler_logsum(c->sampler);
+    if (!st)
+        st = pf_watch_start(&c->watch, c->sampler, row->logits, logsum,
+            watched, err);
     if (!st && mirostat)
         st = get_mu(row->from, mirostat, &mu, err);
     if (!st)
@@ -241,7 +226,7 @@ choose(struct chooser *c, struct pf_record *rec, const struct row *row,
         st = pf_record_set_i64(rec, "seed", (int64_t)c->opt.seed, err);
     if (!st)
         st = c->probs ? pf_set_probs(rec, c->sampler, err)
-            : draw(c, rec, row, raw, mu, err);
+            : draw(c, rec, row, logsum, mu, err);
     if (!st && c->opt.top)
         st = pf_set_top(rec, &c->watch, c->sampler, texts ? c->tok : NULL,
             err);

@@ -103,15 +103,16 @@ take_fork(struct lives *l, struct live *s, const struct pf_record *rec,
     const struct live *from = pf_seqmap_get(&l->map, l->fork.data,
         l->fork.len);
     const struct pf_field *fork = pf_record_field(rec, "fork");
+    size_t known = from ? from->n : 0;
 
-    begin(s);
+    begin(s); /* which may be `from` itself */
     if (!l->history)
         return PF_OK;
-    if (!from || from->n < pos)
+    if (known < pos)
         return pf_fail(err, PF_ESTATE, "fork %.*s: %zu ids of it have come, "
             "record starts at %zu; penalties look at all of them",
             (int)(fork->len < 60 ? fork->len : 60), fork->text,
-            from ? from->n : 0, pos);
+            known, pos);
     if (!pf_grow(&s->ids, &s->cap, pos, sizeof *s->ids))
         return pf_fail_mem(err);
     if (pos)

@@ -55,7 +55,7 @@ static const struct cli_command command = {
     .model = true,
 };
 
-/* A mark: its sequence is over. */
+/* A mark: its sequence is over, or without a name and by "input", all input. */
 static enum pf_status
 take_mark(struct sample *s, const struct pf_record *rec, struct pf_err *err)
 {
@@ -65,7 +65,7 @@ take_mark(struct sample *s, const struct pf_record *rec, struct pf_err *err)
     st = pf_record_seq(rec, "seq", &s->live.key, err);
     if (st)
         return st;
-    if (!pf_record_field(rec, "seq"))
+    if (!pf_record_field(rec, "seq") && pf_record_done_by(rec, "input"))
         s->input_done = true;
     else
         lives_drop(&s->live);

@@ -71,17 +71,6 @@ set_text(struct tok_decode *d, struct pf_record *rec,
 
 /* --- Records --- */
 
-/* Is this why the sequence has ended? */
-static bool
-ended_by(const struct pf_record *rec, const char *why)
-{
-    const struct pf_field *f = pf_record_is_done(rec)
-        ? pf_record_field(rec, "done") : NULL;
-    size_t n = strlen(why);
-
-    return f && f->len == n + 2 && memcmp(f->text + 1, why, n) == 0;
-}
-
 /* What the fields of a record say of its text. */
 static enum pf_status
 look(struct tok_decode *d, const struct pf_record *rec,
@@ -101,7 +90,7 @@ look(struct tok_decode *d, const struct pf_record *rec,
             (long long)held);
     piece->held = (size_t)held;
     piece->done = pf_record_is_done(rec);
-    piece->cut = ended_by(rec, "stop");
+    piece->cut = pf_record_done_by(rec, "stop");
     piece->key = d->key.data ? d->key.data : "";
     piece->key_len = d->key.len;
     return PF_OK;
@@ -169,7 +158,7 @@ decode_record(void *ctx, struct cli_item *item, struct pf_err *err)
             : pf_fail(err, PF_ESHAPE, "the record has no ids");
     }
     /* The id that ended the sequence is no part of its text. */
-    n -= n && ended_by(rec, "eos");
+    n -= n && pf_record_done_by(rec, "eos");
     if (d->list)
         return tok_decode_list(d, ids, n, err);
     st = decode(d, ids, n, &piece, err);

@@ -1,6 +1,5 @@
 #include <pipeformer/candidates.h>
 
-#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -53,8 +52,8 @@ pf_watch_fini(struct pf_watch *w)
 }
 
 enum pf_status
-pf_watch_start(struct pf_watch *w, struct pf_sampler *s, size_t n,
-    struct pf_err *err)
+pf_watch_start(struct pf_watch *w, struct pf_sampler *s, const float *logits,
+    double logsum, size_t n, struct pf_err *err)
 {
     size_t count = pf_sampler_count(s);
     uint32_t *ids;
@@ -68,7 +67,7 @@ pf_watch_start(struct pf_watch *w, struct pf_sampler *s, size_t n,
         st = pf_sampler_ranks(s, w->n, ids, err);
     for (size_t i = 0; !st && i < w->n; i++)
         w->w[i] = (struct pf_watched){ ids[i],
-            (float)log(pf_sampler_prob(s, ids[i])), NULL };
+            (float)((double)logits[ids[i]] - logsum), NULL };
     free(ids);
     return st;
 }

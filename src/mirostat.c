@@ -51,18 +51,12 @@ enum pf_status
 pf_step_mirostat(struct pf_sampler *s, const struct pf_step *step,
     const struct pf_surroundings *around, struct pf_err *err)
 {
-    size_t least = around->min_keep > 1 ? around->min_keep : 1, n;
-    double x;
+    size_t least = around->min_keep > 1 ? around->min_keep : 1;
 
     if (step->x[0] == 1)
         return keep_number(s, around->mu, least, err);
     pf_sampler_mass(s);
-    x = log(s->total) - around->mu * log(2);
-    n = pf_order_above(&s->order, (double)s->zmax + x / s->scale);
-    if (n < least)
-        pf_sampler_keep_ranks(s, least);
-    else
-        pf_sampler_keep(s, s->order.list, n);
+    pf_sampler_keep_above(s, log(s->total) - around->mu * log(2), least);
     return PF_OK;
 }
 

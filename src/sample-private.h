@@ -89,6 +89,9 @@ void pf_sampler_keep(struct pf_sampler *s, const uint32_t *list, size_t n);
 /* Keeps the first k ranks. */
 void pf_sampler_keep_ranks(struct pf_sampler *s, size_t k);
 
+/* Keeps (z - zmax) * scale >= x, and at least the first `least` ranks. */
+void pf_sampler_keep_above(struct pf_sampler *s, double x, size_t least);
+
 /* z was changed: -inf are no candidates any more.  PF_ERANGE if none is. */
 enum pf_status pf_sampler_changed(struct pf_sampler *s, struct pf_err *err);
 

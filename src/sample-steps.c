@@ -32,18 +32,22 @@ dynamic_temperature(struct pf_sampler *s, const struct pf_step *step)
             * pow(pf_sampler_entropy(s) / log((double)s->n), step->x[2]));
 }
 
-/* Keeps (z - zmax) * scale >= x, and at least `least` by rank. */
+/* Keeps the n first ranks, which are listed, and at least `least`. */
 static void
-keep_above(struct pf_sampler *s, double x, size_t least)
+keep_listed(struct pf_sampler *s, size_t n, size_t least)
 {
-    size_t n;
-
-    pf_sampler_order(s);
-    n = pf_order_above(&s->order, (double)s->zmax + x / s->scale);
     if (n < least)
         pf_sampler_keep_ranks(s, least);
     else
         pf_sampler_keep(s, s->order.list, n);
+}
+
+void
+pf_sampler_keep_above(struct pf_sampler *s, double x, size_t least)
+{
+    pf_sampler_order(s);
+    keep_listed(s, pf_order_above(&s->order, (double)s->zmax + x / s->scale),
+        least);
 }
 
 /* p >= t, likewise. */
@@ -51,21 +55,17 @@ static void
 keep_prob(struct pf_sampler *s, double t, size_t least)
 {
     pf_sampler_mass(s);
-    keep_above(s, log(t * s->total), least);
+    pf_sampler_keep_above(s, log(t * s->total), least);
 }
 
 static void
 top_p(struct pf_sampler *s, double p, size_t least)
 {
-    size_t last, n;
+    size_t last;
 
     pf_sampler_mass(s);
     last = pf_order_walk(&s->order, s->mass, p * s->total, false);
-    n = pf_order_upto(&s->order, last);
-    if (n < least)
-        pf_sampler_keep_ranks(s, least);
-    else
-        pf_sampler_keep(s, s->order.list, n);
+    keep_listed(s, pf_order_upto(&s->order, last), least);
 }
 
 /* -ln p - H is (mean of z - z) times the scale, which orders nothing anew. */
@@ -110,7 +110,8 @@ top_n_sigma(struct pf_sampler *s, double times, size_t least)
     }
     for (int l = 0; l < 8; l++)
         squares += lane[l];
-    keep_above(s, -times * sqrt(squares / (double)s->n) * s->scale, least);
+    pf_sampler_keep_above(s, -times * sqrt(squares / (double)s->n) * s->scale,
+        least);
 }
 
 /* Excludes top choices (Weidmann 2024): but for the last of those above. */
@@ -177,7 +178,7 @@ pf_sampler_step(struct pf_sampler *s, const struct pf_step *step,
         break;
     case PF_STEP_MIN_P:
         if (x > 0)
-            keep_above(s, log(x), least);
+            pf_sampler_keep_above(s, log(x), least);
         break;
     case PF_STEP_TYPICAL:
         if (x < 1)

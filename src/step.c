@@ -98,7 +98,7 @@ check_step(const struct pf_step *step, struct pf_err *err)
     switch (step->kind) {
     case PF_STEP_TEMP:
         if (x[0] > 0 && x[0] < 1e-9)
-            return pf_fail(err, PF_ERANGE, "X: %g is not 0 and below 1e-9",
+            return pf_fail(err, PF_ERANGE, "X: %g is neither 0 nor at least 1e-9",
                 x[0]);
         break;
     case PF_STEP_DYNATEMP:

@@ -257,9 +257,8 @@ end_live(struct pf_texts *texts, struct pf_err *err)
         take(&texts->done, t);
         st = end_text(texts, t, err);
     }
-    if (st || !texts->open.first)
-        return st;
-    return write_held(texts, texts->open.first, false, err);
+    return st || !texts->open.first ? st
+        : write_held(texts, texts->open.first, false, err);
 }
 
 /* Text t is done: it ends now if it is live, else when it is its turn. */
@@ -338,8 +337,7 @@ pf_texts_piece(struct pf_texts *texts, const struct pf_piece *p,
         return PF_ENOMEM;
     if (p->pos == 0)
         take_bytes(t, 0, t->held.len);
-    st = add_bytes(t, p, err);
-    if (st)
+    if ((st = add_bytes(t, p, err)))
         return st;
     n = ready(t, p->done);
     add_valid(out, t->held.data, n);

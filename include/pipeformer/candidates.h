@@ -30,9 +30,12 @@ struct pf_watch {
 
 void pf_watch_fini(struct pf_watch *w);
 
-/* Notes the first n ranks, or as many as there are. */
+/*
+ * Notes the first n ranks, or as many as there are, of a sampler that has just
+ * begun with these logits; `logsum` is its pf_sampler_logsum.
+ */
 enum pf_status pf_watch_start(struct pf_watch *w, struct pf_sampler *s,
-    size_t n, struct pf_err *err);
+    const float *logits, double logsum, size_t n, struct pf_err *err);
 
 /* A step of that name has been applied. */
 void pf_watch_step(struct pf_watch *w, const struct pf_sampler *s,

@@ -144,6 +144,14 @@ json 'not before those that are live have come back done' \
 {"seq":1,"pos":1,"ids":[0],"logits":[1,0]}
 {"seq":1,"pos":2,"ids":[0],"done":"length"}
 {"seq":1,"pos":1,"ids":[0],"logits":[1,0]}' 'length == 2'
+json 'the mark of a sequence without a name is not the end of the input' \
+    'sample -n 2' '{"logits":[1,0]}
+{"seq":1,"logits":[1,0]}
+{"pos":1,"done":"length"}
+{"seq":1,"pos":1,"ids":[0],"logits":[1,0]}
+{"done":"input"}
+{"seq":1,"pos":2,"done":"length"}
+{"seq":2,"logits":[1,0]}' 'map(.seq) == [null, 1, 1]'
 want 'what comes behind the end is not read' 'sample -n 1 | wc -l' \
     '{"done":"input"}
 {"seq":1,"logits":[1,0]}' 0 0
@@ -156,6 +164,9 @@ json '--top: raw log-probabilities, and what the chain makes of them' \
     'sample --top 3 --top-k 1' "{\"logits\":$L}" '.[0].top
     | map(.p) == [1, 0, 0]
         and (.[2].logprob - (0.2 | log) | fabs) < 1e-5'
+json '--top: log-probabilities also where probabilities are 0' \
+    'sample --top 3 --logit-bias 2:1000' '{"logits":[0,-150,-300]}' \
+    '.[0] | (.top | map(.logprob)) == [0, -150, -300] and .logprob == -300'
 json '--top: texts, with the vocabulary of the model' 'sample --top 1' \
     "$(jq -nc '[range(4096) | 0] | .[1698] = 9 | {logits: .}')" \
     '.[0].top[0].text == " fox"'
@@ -258,6 +269,9 @@ json 'fork: the first pos ids of another' "$P" \
 {"seq":3,"pos":2,"fork":1,"ids":[2],"logits":[3,2,1]}
 {"seq":1,"pos":2,"ids":[2],"logits":[3,2,1]}' \
     'map(.ids) == [[1], [0], [0]]'
+json 'fork of itself: it goes back' "$P" \
+    '{"seq":1,"ids":[0,1],"more":true}
+{"seq":1,"pos":1,"fork":1,"ids":[2],"logits":[3,2,1]}' '.[0].ids == [1]'
 want 'fork of one that is not there' "$P >/dev/null" \
     '{"seq":2,"pos":1,"fork":"x","ids":[2],"logits":[3,2,1]}' 1 '' \
     'sample: <stdin>:1: fork "x": 0 ids*'

@@ -19,6 +19,7 @@ ids() {
     jq -sc 'sort_by(.seq) | .[] | [.seq, .ids]' "$1"
 }
 embed prompts | attend >hidden
+rows=$(jq -s 'map(.ids | length) | add' prompts)
 while read -r options; do
     o="--seed 11 --eos 4095 $options"
     check "generate $options" "generate --whole --echo -n 14 $o prompts >all"
@@ -49,6 +50,7 @@ while read -r options; do
         PIPEFORMER_KERNEL=$kernel sample --rows --probs --top 9 --trail $o \
             <z >other 2>err || : >other
         sample --rows --probs --top 9 --trail $o <z >got
+        is '  a record for each row' "$(grep -c '"top"' got)" "$rows"
         same "  the same bits with kernels $kernel" got other
     done
     is '  nor does a process have to remember anything' \

@@ -467,6 +467,14 @@ test_marks(void **ctx)
         assert_int_equal(pf_record_is_mark(&rec), t[i].mark);
         assert_int_equal(pf_record_is_error(&rec), t[i].error);
     }
+    parse(&rec, "{\"done\":\"stop\"}");
+    assert_true(pf_record_done_by(&rec, "stop"));
+    assert_false(pf_record_done_by(&rec, "sto"));
+    assert_false(pf_record_done_by(&rec, "stop2"));
+    parse(&rec, "{\"done\":123456}"); /* six bytes, as "stop" */
+    assert_false(pf_record_done_by(&rec, "stop"));
+    parse(&rec, "{}");
+    assert_false(pf_record_done_by(&rec, "stop"));
     pf_record_fini(&rec);
 }
 
@@ -584,6 +592,11 @@ test_changes(void **ctx)
     pf_record_drop(&rec, "q\"\n");
     check_printed(&rec, "{\"b\":[7],\"c\":3,\"d\":-9223372036854775808,"
         "\"logits\":[3]}\n");
+    assert_int_equal(pf_record_set_f32(&rec, "f", -0.1f, NULL), PF_OK);
+    assert_int_equal(pf_record_set_f64(&rec, "d", 0.1 + 0.2, NULL), PF_OK);
+    check_printed(&rec, "{\"b\":[7],\"c\":3,\"d\":0.30000000000000004,"
+        "\"f\":-0.1,\"logits\":[3]}\n");
+    pf_record_drop(&rec, "f");
     /* The last of all can go. */
     pf_record_drop(&rec, "logits");
     pf_record_drop(&rec, "d");
