@@ -2,8 +2,6 @@
  * The classes of the code points of Unicode 16 (scan.h), made by
  * scan-classes.py from ranges measured on the reference tokenizers.
  */
-enum { CLASS_BLOCK = 64 };
-
 /* By code point / 64, the block that its class is in. */
 static const uint16_t class_index[0x110000 / CLASS_BLOCK] = {
     1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15, 16, 17, 18, 19, 20, 21,

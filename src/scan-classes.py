@@ -69,8 +69,6 @@ def main():
  * The classes of the code points of Unicode 16 (scan.h), made by
  * scan-classes.py from ranges measured on the reference tokenizers.
  */
-enum { CLASS_BLOCK = 64 };
-
 /* By code point / 64, the block that its class is in. */
 static const uint16_t class_index[0x110000 / CLASS_BLOCK] = {""")
     cells = []

@@ -13,8 +13,11 @@
  * A class is a look-up in two steps, by the code point without its last six
  * bits, which in UTF-8 are the last byte, and by those.  Runs of ASCII letters
  * and white space go 16 bytes at a time where the processor has SSE2.
+ *
+ * All that is piece by piece.  Where the processor has AVX2, most of a text is
+ * cut by scan-wide.h, many pieces at once, and here only what that leaves.
  */
-#include "scan.h"
+#include "scan-private.h"
 
 #include <string.h>
 
@@ -55,25 +58,12 @@ ascii(unsigned c)
     return class_blocks[CLASS_BLOCK + c];
 }
 
+static const struct scan_classes classes = { class_index, class_blocks };
+
 INLINE unsigned
 classify_wide(bytes p, size_t *len)
 {
-    unsigned block, last;
-
-    if (p[0] < 0xe0) {
-        *len = 2;
-        block = p[0] & 0x1f;
-        last = p[1];
-    } else if (p[0] < 0xf0) {
-        *len = 3;
-        block = (p[0] & 0xfu) << 6 | (p[1] & 0x3f);
-        last = p[2];
-    } else {
-        *len = 4;
-        block = (p[0] & 7u) << 12 | (p[1] & 0x3fu) << 6 | (p[2] & 0x3f);
-        last = p[3];
-    }
-    return class_blocks[class_index[block] * CLASS_BLOCK + (last & 0x3f)];
+    return class_of_wide(&classes, p, len);
 }
 
 /* The class of the character at p and its length; END at the end. */
@@ -266,28 +256,6 @@ spaces(const struct text *t, bytes p, bool lines, bytes *reach)
     return c == END || last == p ? q : last;
 }
 
-/* Bytes of s, t, m, d, ll, ve, re at p, or 0; the case may count or not. */
-INLINE size_t
-contraction(const struct text *t, bytes p, bool fold)
-{
-    size_t left = (size_t)(t->end - p);
-    unsigned other = fold ? 0x20 : 0, a, b;
-
-    if (left == 0)
-        return 0;
-    a = p[0] | other;
-    if (a == 's' || a == 't' || a == 'm' || a == 'd')
-        return 1;
-    if (left == 1)
-        return 0;
-    b = p[1] | other;
-    if ((a == 'l' && b == 'l') || (a == 'v' && b == 'e')
-        || (a == 'r' && b == 'e'))
-        return 2;
-    /* U+017F is a small s. */
-    return fold && p[0] == 0xc5 && p[1] == 0xbf ? 2 : 0;
-}
-
 /*
  * 's|'t|'re|'ve|'m|'ll|'d| ?\p{L}+| ?\p{N}+| ?[^\s\p{L}\p{N}]+|\s+(?!\S)|\s+
  */
@@ -305,7 +273,7 @@ piece_gpt2(const struct text *t, bytes p, bytes *reach)
             c = next;
             p++;
         }
-    } else if (*p == '\'' && (n = contraction(t, p + 1, false))) {
+    } else if (*p == '\'' && (n = contraction(p + 1, t->end, false))) {
         return *reach = p + 1 + n;
     }
     if (c & S)
@@ -336,7 +304,7 @@ piece_cl100k(const struct text *t, bytes p, size_t digits, bytes *reach)
         return *reach = numbers(t, p, digits);
     if (c & NEWLINE)
         return spaces(t, p, true, reach);
-    if (*p == '\'' && (m = contraction(t, p + 1, true)))
+    if (*p == '\'' && (m = contraction(p + 1, t->end, true)))
         return *reach = p + 1 + m;
     next = classify(t, p + n, &m);
     if (next & L)
@@ -352,7 +320,7 @@ suffix(const struct text *t, bytes p)
 {
     size_t n;
 
-    if (p < t->end && *p == '\'' && (n = contraction(t, p + 1, true)))
+    if (p < t->end && *p == '\'' && (n = contraction(p + 1, t->end, true)))
         p += 1 + n;
     return p;
 }
@@ -417,47 +385,117 @@ piece(enum pf_scan kind, const struct text *t, bytes p, bytes *reach)
     return *reach = t->end;
 }
 
-INLINE size_t
-scan(enum pf_scan kind, const struct text *t, bytes limit, size_t *ends,
-    size_t max)
+/* The end of the text of a block in which p is. */
+static bytes
+text_end(const struct scan_block *b, bytes p)
 {
-    bytes p = t->begin, reach;
+    size_t left = b->len - (size_t)(p - b->text);
+    bytes end = b->delimiter < 0 ? NULL : memchr(p, b->delimiter, left);
+
+    return end ? end : p + left;
+}
+
+/* Pieces from text[from] on, one by one, until one ends behind text[to]. */
+INLINE size_t
+narrow(enum pf_scan kind, const struct scan_block *b, struct text *t,
+    size_t from, size_t to, bytes limit, size_t *ends, size_t max)
+{
+    bytes p = b->text + from, reach;
     size_t n = 0;
 
-    while (n < max && p < t->end) {
-        p = piece(kind, t, p, &reach);
+    while (n < max && from <= to && from < b->len) {
+        if (!t->end || p > t->end)
+            t->end = text_end(b, p);
+        if (p == t->end) /* a delimiter */
+            reach = ++p;
+        else
+            p = piece(kind, t, p, &reach);
         if (reach > limit)
             break;
-        ends[n++] = (size_t)(p - t->begin);
+        ends[n++] = from = (size_t)(p - b->text);
     }
     return n;
+}
+
+/* What takes many bytes at once, if the processor can. */
+static scan_wide *
+best(void)
+{
+#if PF_SCAN_SSE2
+    if (pf_scan_avx512 && __builtin_cpu_supports("avx512bw")
+        && __builtin_cpu_supports("bmi2"))
+        return pf_scan_avx512;
+    if (pf_scan_avx2 && __builtin_cpu_supports("avx2")
+        && __builtin_cpu_supports("bmi2"))
+        return pf_scan_avx2;
+#endif
+    return NULL;
+}
+
+INLINE size_t
+scan(enum pf_scan kind, const struct scan_block *b, scan_wide *wide,
+    size_t *ends, size_t max)
+{
+    struct text t = { b->text, b->delimiter < 0 ? b->text + b->len : NULL };
+    struct scan_block certain = *b;
+    size_t n = 0, at = 0, stop = b->len, more;
+
+    if (!b->last) {
+        if (b->len < AHEAD)
+            return 0;
+        certain.len -= AHEAD;
+    }
+    for (;;) {
+        if (wide && at < certain.len) {
+            n += wide(kind, &certain, at, &classes, ends + n, max - n, &stop);
+            at = n ? ends[n - 1] : 0;
+            if (n && max - n < WINDOW)
+                return n;
+        }
+        more = narrow(kind, b, &t, at, stop, b->text + certain.len, ends + n,
+            max - n);
+        n += more;
+        if (!more || n == max || stop >= certain.len)
+            return n;
+        at = ends[n - 1];
+    }
+}
+
+static size_t
+cut(enum pf_scan kind, const struct scan_block *b, scan_wide *wide,
+    size_t *ends, size_t max)
+{
+    switch (kind) {
+    case PF_SCAN_GPT2:
+        return scan(PF_SCAN_GPT2, b, wide, ends, max);
+    case PF_SCAN_CL100K:
+        return scan(PF_SCAN_CL100K, b, wide, ends, max);
+    case PF_SCAN_QWEN2:
+        return scan(PF_SCAN_QWEN2, b, wide, ends, max);
+    case PF_SCAN_O200K:
+        return scan(PF_SCAN_O200K, b, wide, ends, max);
+    case PF_SCAN_NONE:
+        break;
+    }
+    return scan(PF_SCAN_NONE, b, NULL, ends, max);
 }
 
 size_t
 pf_scan(enum pf_scan kind, const char *text, size_t len, bool last,
     size_t *ends, size_t max)
 {
-    const struct text t = { (bytes)text, (bytes)text + len };
-    bytes limit = t.end;
+    struct scan_block b = { (bytes)text, len, -1, last };
 
-    if (!last) {
-        if (len < AHEAD)
-            return 0;
-        limit -= AHEAD;
-    }
-    switch (kind) {
-    case PF_SCAN_GPT2:
-        return scan(PF_SCAN_GPT2, &t, limit, ends, max);
-    case PF_SCAN_CL100K:
-        return scan(PF_SCAN_CL100K, &t, limit, ends, max);
-    case PF_SCAN_QWEN2:
-        return scan(PF_SCAN_QWEN2, &t, limit, ends, max);
-    case PF_SCAN_O200K:
-        return scan(PF_SCAN_O200K, &t, limit, ends, max);
-    case PF_SCAN_NONE:
-        break;
-    }
-    return scan(PF_SCAN_NONE, &t, limit, ends, max);
+    return cut(kind, &b, best(), ends, max);
+}
+
+size_t
+pf_scan_texts(enum pf_scan kind, const char *block, size_t len, char delimiter,
+    size_t *ends, size_t max)
+{
+    struct scan_block b = { (bytes)block, len, (unsigned char)delimiter, true };
+
+    return cut(kind, &b, best(), ends, max);
 }
 
 unsigned

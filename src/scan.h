@@ -21,8 +21,8 @@ enum pf_scan {
 /*
  * Cuts text, valid UTF-8, into pieces from its beginning: ends[i] is where
  * piece i ends, an offset into text; no piece is empty and they leave no gap.
- * Stops after `max` pieces; returns how many there are.  Reads no byte outside
- * of the text.
+ * Stops after `max` pieces, or up to 63 before; returns how many there are, 0
+ * only if there is no more.  Reads no byte outside of the text.
  *
  * With `last` false more text may follow, and only the pieces that are the
  * same whatever follows are given.  Mostly 8 bytes behind a piece tell; white
@@ -31,6 +31,14 @@ enum pf_scan {
  */
 size_t pf_scan(enum pf_scan kind, const char *text, size_t len, bool last,
     size_t *ends, size_t max);
+
+/*
+ * The same for a block of texts with a delimiter, a byte below ' ', behind
+ * each but perhaps the last: every text is cut as if it were alone, and every
+ * delimiter is a piece.
+ */
+size_t pf_scan_texts(enum pf_scan kind, const char *block, size_t len,
+    char delimiter, size_t *ends, size_t max);
 
 /*
  * The classes of a character as these patterns see it.  \p{Lu} is LETTER and

@@ -13,7 +13,7 @@
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
-enum { N_KINDS = 4, BATCH = 3 };
+enum { N_KINDS = 4, BATCH = 130 };
 
 /* Bytes that are no UTF-8 become characters of all classes. */
 static size_t

@@ -20,14 +20,18 @@
 
 size_t plain_scan(enum pf_scan kind, const char *text, size_t len, bool last,
     size_t *ends, size_t max);
+size_t plain_scan_texts(enum pf_scan kind, const char *block, size_t len,
+    char delimiter, size_t *ends, size_t max);
 unsigned plain_class_run(uint32_t c, uint32_t *next);
 
 /* The same source once more. */
 #define PF_SCAN_PLAIN
 #define pf_scan(...) plain_scan(__VA_ARGS__)
+#define pf_scan_texts(...) plain_scan_texts(__VA_ARGS__)
 #define pf_class_run(...) plain_class_run(__VA_ARGS__)
 #include "../../src/scan.c"
 #undef pf_scan
+#undef pf_scan_texts
 #undef pf_class_run
 
 enum { N_KINDS = 4, MAX_PIECES = 1 << 16 };
@@ -72,10 +76,29 @@ show(const char *who, const char *text, const size_t *cuts, size_t n)
     print_error("\n");
 }
 
-/* Scanner, scanner without vectors and PCRE2 agree. */
+/* The forms that take many bytes at once, if the processor has them. */
+static scan_wide *
+wide_form(int i)
+{
+#if defined(__x86_64__)
+    if (!__builtin_cpu_supports("bmi2"))
+        return NULL;
+    if (i == 0 && __builtin_cpu_supports("avx2"))
+        return pf_scan_avx2;
+    if (i == 1 && __builtin_cpu_supports("avx512bw"))
+        return pf_scan_avx512;
+#endif
+    (void)i;
+    return NULL;
+}
+
+enum { N_WIDE = 2 };
+
+/* Scanner, its forms, scanner without vectors and PCRE2 agree. */
 static void
 check(const char *text, size_t len)
 {
+    const struct scan_block block = { (bytes)text, len, -1, true };
     size_t n, m;
 
     for (int k = 0; k < N_KINDS; k++) {
@@ -88,6 +111,16 @@ check(const char *text, size_t len)
             show("scanner", text, ends, n);
             show("pattern", text, want, m);
             fail_msg("%s: %.*s", names[k], (int)len, text);
+        }
+        for (int i = 0; i < N_WIDE; i++) {
+            if (!wide_form(i))
+                continue;
+            m = cut(kinds[k], &block, wide_form(i), want, MAX_PIECES);
+            if (n != m || memcmp(ends, want, n * sizeof *ends) != 0) {
+                show("scanner", text, ends, n);
+                show(i ? "avx512" : "avx2", text, want, m);
+                fail_msg("%s: %.*s", names[k], (int)len, text);
+            }
         }
         m = plain_scan(kinds[k], text, len, true, want, MAX_PIECES);
         if (n != m || memcmp(ends, want, n * sizeof *ends) != 0) {
@@ -263,6 +296,60 @@ test_random_texts(void **state)
     }
 }
 
+/* Texts in a block are cut as each is by itself, in every form; few ends at a
+ * time give the same. */
+static void
+test_blocks(void **state)
+{
+    static const char delimiters[] = "\n\0\r\t\1";
+    static char text[1200];
+    struct scan_block block = { (bytes)text, 0, 0, true };
+    size_t len, n, m, end, got;
+    scan_wide *wide;
+
+    (void)state;
+    for (int i = 0; i < 2000; i++) {
+        len = random_text(text, 170 + draw(sizeof text - 170));
+        for (size_t k = 0; k < len / (1 + draw(60)); k++) {
+            n = draw((uint32_t)len);
+            if (!(text[n] & 0x80))
+                text[n] = delimiters[i % 5];
+        }
+        block.len = len;
+        block.delimiter = delimiters[i % 5];
+        for (int k = 0; k < N_KINDS; k++) {
+            m = 0;
+            for (size_t at = 0; at < len; at = end + 1) {
+                const char *next = memchr(text + at, block.delimiter,
+                    len - at);
+
+                end = next ? (size_t)(next - text) : len;
+                n = plain_scan(kinds[k], text + at, end - at, true, want + m,
+                    MAX_PIECES - m);
+                for (; n--; m++)
+                    want[m] += at;
+                if (next)
+                    want[m++] = end + 1;
+            }
+            for (int f = 0; f < 2 + N_WIDE; f++) {
+                wide = f < N_WIDE ? wide_form(f) : NULL;
+                n = f <= N_WIDE ? cut(kinds[k], &block, wide, ends, MAX_PIECES)
+                    : 0;
+                while (f > N_WIDE && (n ? ends[n - 1] : 0) < len) {
+                    end = n ? ends[n - 1] : 0;
+                    got = pf_scan_texts(kinds[k], text + end, len - end,
+                        delimiters[i % 5], ends + n, 1 + draw(150));
+                    assert_true(got > 0);
+                    for (; got--; n++)
+                        ends[n] += end;
+                }
+                assert_int_equal(n, m);
+                assert_memory_equal(ends, want, n * sizeof *ends);
+            }
+        }
+    }
+}
+
 /* Pieces of the beginning of a text are those of the text. */
 static void
 test_beginnings(void **state)
@@ -430,6 +517,7 @@ main(void)
         cmocka_unit_test(test_by_hand),
         cmocka_unit_test(test_short_texts),
         cmocka_unit_test(test_random_texts),
+        cmocka_unit_test(test_blocks),
         cmocka_unit_test(test_beginnings),
         cmocka_unit_test(test_every_character),
         cmocka_unit_test(test_long_runs),
