@@ -2,6 +2,8 @@
 
 #include <string.h>
 
+#include "utf8-private.h"
+
 /*
  * Length that a lead byte promises, and the range of the byte behind it: the
  * ranges alone exclude overlong forms, surrogates and what is past U+10FFFF
@@ -71,10 +73,26 @@ pf_utf8_subpart(const char *p, size_t n)
     return got ? got : 1;
 }
 
+/* The first bytes of a long text that are told many at a time. */
+static size_t
+span_wide(const char *p, size_t n)
+{
+    size_t i = 0, len;
+
+    while (i < 3 && (len = pf_utf8_char(p + i, n - i)))
+        i += len;
+#if defined(__x86_64__)
+    if (i >= 3 && pf_utf8_span_avx2 && __builtin_cpu_supports("avx2"))
+        i = pf_utf8_span_avx2(p, i, n);
+#endif
+    return i;
+}
+
 size_t
 pf_utf8_span(const char *p, size_t n)
 {
-    size_t i = 0, len;
+    enum { WIDE = 64 };
+    size_t i = n < WIDE ? 0 : span_wide(p, n), len;
     uint64_t eight;
 
     while (i < n) {

@@ -180,6 +180,57 @@ test_span(void **state)
     }
 }
 
+/* What one character after the other says. */
+static size_t
+plain_span(const unsigned char *p, size_t n)
+{
+    size_t i = 0, len;
+    uint32_t c;
+
+    while (i < n && (len = plain(p + i, n - i, &c)))
+        i += len;
+    return i;
+}
+
+/* Every fault of two or three bytes, at every place of what is told many
+ * bytes at a time, in texts of every kind of character. */
+static void
+test_wide_span(void **state)
+{
+    static const char *const fill[] = { "a", "\xc3\xa9", "\xe4\xb8\xad",
+        "\xf0\x9f\x98\x80" };
+    static const unsigned char edges[] = { 0x00, 0x61, 0x7f, 0x80, 0x8f, 0x90,
+        0x9f, 0xa0, 0xbf, 0xc0, 0xc1, 0xc2, 0xdf, 0xe0, 0xe1, 0xec, 0xed,
+        0xee, 0xef, 0xf0, 0xf1, 0xf3, 0xf4, 0xf5, 0xff };
+    enum { N = 140, EDGES = sizeof edges };
+    unsigned char text[N + 8];
+
+    (void)state;
+    for (size_t f = 0; f < 4; f++) {
+        size_t len = strlen(fill[f]);
+
+        for (size_t i = 0; i < N; i += len)
+            memcpy(text + i, fill[f], len);
+        for (size_t n = 60; n <= N; n++)
+            assert_int_equal(pf_utf8_span((char *)text, n),
+                plain_span(text, n));
+        for (size_t at = 0; at + 4 <= N; at++) {
+            unsigned char old[4];
+
+            memcpy(old, text + at, 4);
+            for (size_t k = 0; k < EDGES * EDGES * EDGES; k++) {
+                text[at] = edges[k % EDGES];
+                text[at + 1] = edges[k / EDGES % EDGES];
+                text[at + 2] = edges[k / EDGES / EDGES];
+                if (pf_utf8_span((char *)text, N) != plain_span(text, N))
+                    fail_msg("%02x %02x %02x at %zu in text %zu", text[at],
+                        text[at + 1], text[at + 2], at, f);
+            }
+            memcpy(text + at, old, 4);
+        }
+    }
+}
+
 int
 main(void)
 {
@@ -188,6 +239,7 @@ main(void)
         cmocka_unit_test(test_long),
         cmocka_unit_test(test_all),
         cmocka_unit_test(test_span),
+        cmocka_unit_test(test_wide_span),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
