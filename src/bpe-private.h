@@ -27,15 +27,22 @@ struct pf_bpe {
     bool borrowed; /* the tables are someone else's */
     size_t (*merge)(const struct pf_bpe *b, struct pf_bpe_work *w,
         uint32_t *ids, size_t n);
+    /* SIDE_BY_SIDE pieces, or fewer, of 1 to SIDE_MAX bytes; or NULL. */
+    void (*side)(const struct pf_bpe *b, struct pf_bpe_piece **p, size_t n);
 };
+
+enum { SIDE_BY_SIDE = 16, SIDE_MAX = 128 };
+
+#define HASH_A 0x9e3779b97f4a7c15
+#define HASH_B 0xd6e8feb86659fd93
 
 static inline uint64_t
 pair_hash(uint64_t pair)
 {
-    uint64_t h = pair * 0x9e3779b97f4a7c15;
+    uint64_t h = pair * HASH_A;
 
     h ^= h >> 32;
-    return h * 0xd6e8feb86659fd93;
+    return h * HASH_B;
 }
 
 /* The rank of a pair, or RANK_NONE. */
@@ -102,5 +109,9 @@ merge_tree(struct merge_tree *t, const struct pf_bpe_work *w, size_t n)
 /* bpe-merge.h, compiled for a processor with AVX2; NULL without. */
 extern size_t (*const pf_bpe_merge_avx2)(const struct pf_bpe *b,
     struct pf_bpe_work *w, uint32_t *ids, size_t n);
+
+/* bpe-avx512.c: side by side. */
+extern void (*const pf_bpe_merge_avx512)(const struct pf_bpe *b,
+    struct pf_bpe_piece **p, size_t n);
 
 #endif

@@ -40,9 +40,14 @@ void
 pf_bpe_use_vectors(struct pf_bpe *b, bool use)
 {
     b->merge = merge;
+    b->side = NULL;
 #if defined(__x86_64__)
     if (use && pf_bpe_merge_avx2 && __builtin_cpu_supports("avx2"))
         b->merge = pf_bpe_merge_avx2;
+    if (use && pf_bpe_merge_avx512 && __builtin_cpu_supports("avx512bw")
+        && __builtin_cpu_supports("avx512dq")
+        && __builtin_cpu_supports("avx512vl"))
+        b->side = pf_bpe_merge_avx512;
 #else
     (void)use;
 #endif
@@ -355,6 +360,55 @@ pf_bpe_merge_bytes(const struct pf_bpe *b, struct pf_bpe_work *w,
     pad(rank, *n);
     *n = b->merge(b, w, ids, *n);
     return PF_OK;
+}
+
+static enum pf_status
+merge_alone(const struct pf_bpe *b, struct pf_bpe_work *w,
+    struct pf_bpe_piece *p, struct pf_err *err)
+{
+    p->n = p->len;
+    return pf_bpe_merge_bytes(b, w, p->bytes, p->ids, &p->n, err);
+}
+
+/* Those of like length go together: all lanes are done when the longest is. */
+enum pf_status
+pf_bpe_merge_pieces(const struct pf_bpe *b, struct pf_bpe_work *w,
+    struct pf_bpe_piece *pieces, size_t n, struct pf_err *err)
+{
+    enum { WORTH = 4 }; /* so many side by side are faster than alone */
+    struct pf_bpe_piece *by_len[SIDE_MAX + 1] = { NULL }, *p;
+    struct pf_bpe_piece *side[SIDE_BY_SIDE];
+    bool few = !b->side || n < WORTH;
+    enum pf_status st = PF_OK;
+    size_t k = 0;
+
+    for (size_t i = 0; i < n && !st; i++) {
+        p = &pieces[i];
+        if (p->n)
+            continue;
+        if (few || p->len > SIDE_MAX || p->len < 2) {
+            st = merge_alone(b, w, p, err);
+            continue;
+        }
+        p->next = by_len[p->len];
+        by_len[p->len] = p;
+    }
+    for (size_t len = 2; !few && len <= SIDE_MAX; len++) {
+        for (p = by_len[len]; p; p = p->next) {
+            side[k++] = p;
+            if (k == SIDE_BY_SIDE) {
+                b->side(b, side, k);
+                k = 0;
+            }
+        }
+    }
+    if (k >= WORTH) {
+        b->side(b, side, k);
+        k = 0;
+    }
+    while (k-- && !st)
+        st = merge_alone(b, w, side[k], err);
+    return st;
 }
 
 struct pf_bpe_data

@@ -81,6 +81,22 @@ enum pf_status pf_bpe_merge_bytes(const struct pf_bpe *b,
     struct pf_bpe_work *w, const char *bytes, uint32_t *ids, size_t *n,
     struct pf_err *err);
 
+/*
+ * The same for many pieces, in any order and some side by side: `len` bytes
+ * become n symbols at `ids`, which has room for len.  Those whose n is not 0
+ * are left as they are.
+ */
+struct pf_bpe_piece {
+    const char *bytes;
+    size_t len, n;
+    uint32_t *ids;
+    struct pf_bpe_piece *next; /* scratch */
+};
+
+enum pf_status pf_bpe_merge_pieces(const struct pf_bpe *b,
+    struct pf_bpe_work *w, struct pf_bpe_piece *pieces, size_t n,
+    struct pf_err *err);
+
 /* For tests: with vector instructions, if the processor has them, or without;
  * the result is the same. */
 void pf_bpe_use_vectors(struct pf_bpe *b, bool use);

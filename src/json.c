@@ -809,21 +809,25 @@ print_id(char *s, uint32_t v)
     return s + 6 - zeros;
 }
 
+char *
+pf_ids_print(char *s, const uint32_t *ids, size_t n)
+{
+    for (size_t i = 0; i < n; i++) {
+        s = print_id(s, ids[i]);
+        *s++ = ',';
+    }
+    return n ? s - 1 : s;
+}
+
 void
 pf_json_add_ids(struct pf_buf *b, const uint32_t *ids, size_t n)
 {
-    char *s = n < SIZE_MAX / 16 ? pf_buf_room(b, 11 * n + 8) : NULL, *p = s;
+    char *s = n < SIZE_MAX / 16 ? pf_buf_room(b, PF_ID_MAX * n + 8) : NULL;
 
-    if (!s) {
+    if (s)
+        b->len += (size_t)(pf_ids_print(s, ids, n) - s);
+    else
         b->failed = true;
-        return;
-    }
-    for (size_t i = 0; i < n; i++) {
-        if (i)
-            *p++ = ',';
-        p = print_id(p, ids[i]);
-    }
-    b->len += (size_t)(p - s);
 }
 
 void

@@ -28,7 +28,13 @@ struct pf_pieces {
     struct pf_long_entry *longs;
     void *memory[2];
     uint32_t *more;
-    size_t n_more, n_new;
+    size_t n_more;
+
+    /* The new pieces of a batch: their ids, one piece's after the other's. */
+    struct pf_bpe_piece *fresh;
+    size_t n_fresh, fresh_cap;
+    uint32_t *fresh_ids;
+    size_t fresh_ids_cap;
 };
 
 /* Zeroed, with `tok` set, is a good beginning. */

@@ -236,6 +236,36 @@ pf_vocab_find(const struct pf_vocab *v, const char *bytes, size_t len,
     return slot != 0;
 }
 
+/* The slot, what it leads to, the bytes that have that id: each is fetched for
+ * all before it is read for the first. */
+void
+pf_vocab_find_many(const struct pf_vocab *v, const struct pf_span *spans,
+    size_t n, uint32_t *ids)
+{
+    uint64_t hashes[PF_VOCAB_MANY];
+    uint32_t slot;
+
+    for (size_t i = 0; i < n; i++) {
+        hashes[i] = hash(spans[i].data, spans[i].len);
+        __builtin_prefetch(&v->slots[hashes[i] & v->mask]);
+    }
+    for (size_t i = 0; i < n; i++) {
+        slot = v->slots[hashes[i] & v->mask];
+        ids[i] = (slot ^ tag_of(hashes[i])) > ID || !slot ? PF_VOCAB_NONE
+            : (slot & ID) - 1;
+        if (ids[i] != PF_VOCAB_NONE)
+            __builtin_prefetch(&v->tokens[ids[i]]);
+    }
+    for (size_t i = 0; i < n; i++)
+        if (ids[i] != PF_VOCAB_NONE)
+            __builtin_prefetch(v->pool.data + v->tokens[ids[i]].end - 1
+                - v->tokens[ids[i]].len);
+    for (size_t i = 0; i < n; i++) {
+        slot = *probe(v, spans[i].data, spans[i].len, hashes[i]);
+        ids[i] = slot ? (slot & ID) - 1 : PF_VOCAB_NONE;
+    }
+}
+
 /* The last `len` bytes of the pool become a token. */
 static enum pf_status
 add_last(struct pf_vocab *v, uint32_t id, size_t len, struct pf_err *err)

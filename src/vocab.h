@@ -8,6 +8,12 @@
 #include <pipeformer/buf.h>
 #include <pipeformer/err.h>
 
+/* Bytes that someone else holds. */
+struct pf_span {
+    const char *data;
+    size_t len;
+};
+
 /*
  * A vocabulary: ids and the bytes they stand for, both ways.  Ids may have
  * holes; no two ids have the same bytes.
@@ -45,6 +51,16 @@ bool pf_vocab_find(const struct pf_vocab *v, const char *bytes, size_t len,
     uint32_t *id);
 
 /*
+ * The ids of up to PF_VOCAB_MANY spans of bytes, PF_VOCAB_NONE where they are
+ * no token's: the same, but the memory that one needs comes while the others
+ * are looked at.
+ */
+enum { PF_VOCAB_MANY = 64 };
+#define PF_VOCAB_NONE UINT32_MAX
+void pf_vocab_find_many(const struct pf_vocab *v, const struct pf_span *spans,
+    size_t n, uint32_t *ids);
+
+/*
  * The tables as they are, for a file of them (tables.h).  A token's bytes end
  * before pool[end - 1] and are `len`; end is 0 where there is no token.
  */
@@ -70,12 +86,6 @@ enum pf_status pf_vocab_view(struct pf_vocab **v,
 
 /* The length of the longest token, or more. */
 size_t pf_vocab_longest(const struct pf_vocab *v);
-
-/* Bytes that someone else holds. */
-struct pf_span {
-    const char *data;
-    size_t len;
-};
 
 /*
  * Adds what a vocab.json of GPT-2's form has: an object from token to id, the

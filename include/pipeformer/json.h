@@ -116,7 +116,14 @@ void pf_json_add_f32(struct pf_buf *b, float v);
 void pf_json_add_f64(struct pf_buf *b, double v);
 void pf_json_add_i64(struct pf_buf *b, int64_t v);
 
-/* Ids in decimal, a comma between. */
+/*
+ * Ids in decimal, a comma between: where they end, with room at s for
+ * PF_ID_MAX bytes each and 8 more.
+ */
+enum { PF_ID_MAX = 11 };
+char *pf_ids_print(char *s, const uint32_t *ids, size_t n);
+
+/* The same, appended. */
 void pf_json_add_ids(struct pf_buf *b, const uint32_t *ids, size_t n);
 
 /*

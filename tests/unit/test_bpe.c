@@ -99,6 +99,64 @@ test_random(void **state)
     pf_bpe_work_fini(&work);
 }
 
+/* Many pieces at once, of every length that goes side by side and some more,
+ * are each what it is alone; whether a result follows from its rank or not. */
+static void
+test_pieces(void **state)
+{
+    enum { MANY = 100, LEN = 140 };
+    static char bytes[MANY][LEN];
+    static uint32_t ids[MANY][LEN], want[LEN];
+    struct pf_bpe_work work = PF_BPE_WORK_INIT;
+    struct pf_bpe_piece pieces[MANY];
+    uint32_t byte[256];
+    struct pf_bpe *b;
+    size_t n, n_want, most;
+
+    (void)state;
+    for (uint32_t i = 0; i < 256; i++)
+        byte[i] = i;
+    for (int t = 0; t < 600; t++) {
+        if (t % 2) {
+            b = random_merges(256, 2000);
+        } else {
+            assert_int_equal(pf_bpe_new(&b, 0, NULL), PF_OK);
+            for (uint32_t i = 0; i < 60; i++)
+                pf_bpe_add(b, i < 4 ? 'a' + draw(4) : 256 + draw(i),
+                    i < 4 || draw(2) ? 'a' + draw(4) : 256 + draw(i), i,
+                    256 + i, NULL);
+        }
+        assert_int_equal(pf_bpe_set_bytes(b, byte, NULL), PF_OK);
+        n = draw(MANY);
+        most = t % 3 ? 24 : LEN;
+        for (size_t i = 0; i < n; i++) {
+            pieces[i] = (struct pf_bpe_piece){ .bytes = bytes[i],
+                .ids = ids[i], .len = 1 + draw((uint32_t)most) };
+            for (size_t k = 0; k < pieces[i].len; k++)
+                bytes[i][k] = (char)(t % 2 ? draw(256) : 'a' + draw(4));
+            if (draw(10) == 0) { /* one that is done */
+                pieces[i].n = 1;
+                ids[i][0] = 77;
+            }
+        }
+        pf_bpe_use_vectors(b, t % 5 > 0);
+        assert_int_equal(pf_bpe_merge_pieces(b, &work, pieces, n, NULL),
+            PF_OK);
+        pf_bpe_use_vectors(b, false);
+        for (size_t i = 0; i < n; i++) {
+            if (pieces[i].n == 1 && ids[i][0] == 77)
+                continue;
+            n_want = pieces[i].len;
+            assert_int_equal(pf_bpe_merge_bytes(b, &work, bytes[i], want,
+                &n_want, NULL), PF_OK);
+            assert_int_equal(pieces[i].n, n_want);
+            assert_memory_equal(ids[i], want, n_want * sizeof *want);
+        }
+        pf_bpe_free(b);
+    }
+    pf_bpe_work_fini(&work);
+}
+
 /*
  * Around the length up to which no tree is used, and at those where the tree
  * gets another level; from symbols and from bytes, with vector instructions
@@ -280,6 +338,7 @@ main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_table),
         cmocka_unit_test(test_random),
+        cmocka_unit_test(test_pieces),
         cmocka_unit_test(test_lengths),
         cmocka_unit_test(test_large_ranks),
         cmocka_unit_test(test_doubling),
