@@ -30,6 +30,7 @@ encode_part(void *ctx, const char *text, size_t len, bool last, size_t *used,
 {
     struct encode *e = ctx;
     struct encode_worker *w = &e->workers[0];
+    struct pf_encoder *enc = e->coders[0].enc;
     struct pf_buf ids = PF_BUF_INIT, spans = PF_BUF_INIT;
     const struct pf_slot *slots;
     const uint32_t *some = NULL;
@@ -37,13 +38,13 @@ encode_part(void *ctx, const char *text, size_t len, bool last, size_t *used,
     size_t n = 0, n_frame, n_slots, i;
 
     n_slots = encode_slots(e, false, &slots, &n_frame);
-    *used = last ? len : pf_encoder_border(w->enc, text, len);
+    *used = last ? len : pf_encoder_border(enc, text, len);
     if (*used || last) {
         st = encode_long(e, text, *used, &ids, &spans, err);
         some = (const uint32_t *)(const void *)ids.data;
         n = ids.len / sizeof *some;
     } else {
-        st = pf_encode_some(w->enc, text, len, used, &some, &n, err);
+        st = pf_encode_some(enc, text, len, used, &some, &n, err);
     }
     if (st)
         goto done;

@@ -1,11 +1,20 @@
 #ifndef ENCODE_PRIVATE_H
 #define ENCODE_PRIVATE_H
 
+#include <stdatomic.h>
+
 #include "encode.h"
 
-/* One of those that encode: its own scratch, and its share of the texts. */
-struct encode_worker {
+/* An encoder, which knows the pieces that it has seen; one works with it. */
+struct encode_coder {
     struct pf_encoder *enc;
+    atomic_flag busy;
+};
+
+/* A share of the texts, and what comes of it.  There are more of them than
+ * threads, so that all are at work until the last is done. */
+struct encode_worker {
+    struct pf_encoder *enc; /* while it works */
     struct pf_buf out, ids, segments, spans;
     struct pf_record rec;
     uint64_t sum;
@@ -35,6 +44,12 @@ struct encode_body {
 /* Encodes one text, or two, and adds the output to w->out. */
 enum pf_status encode_one(struct encode_worker *w,
     const struct encode_job *job, struct pf_err *err);
+
+/*
+ * Encodes those of the texts of w->block that can be together, if any, and
+ * adds the output; then the block begins behind them, and they are done.
+ */
+enum pf_status encode_together(struct encode_worker *w, struct pf_err *err);
 
 /* The output of a text whose ids are known. */
 enum pf_status encode_finish(struct encode_worker *w,

@@ -30,9 +30,17 @@ encode_add_raw(struct pf_buf *out, const struct encode *e, const uint32_t *ids,
         out->failed = true;
         return;
     }
-    for (size_t i = 0; i < n; i++)
-        for (size_t k = 0; k < e->raw; k++)
-            *p++ = (unsigned char)(ids[i] >> 8 * k);
+    /* The compiler makes of each loop what the machine's byte order allows. */
+    for (size_t i = 0; e->raw == 2 && i < n; i++) {
+        p[2 * i] = (unsigned char)ids[i];
+        p[2 * i + 1] = (unsigned char)(ids[i] >> 8);
+    }
+    for (size_t i = 0; e->raw == 4 && i < n; i++) {
+        p[4 * i] = (unsigned char)ids[i];
+        p[4 * i + 1] = (unsigned char)(ids[i] >> 8);
+        p[4 * i + 2] = (unsigned char)(ids[i] >> 16);
+        p[4 * i + 3] = (unsigned char)(ids[i] >> 24);
+    }
     out->len += n * e->raw;
 }
 
@@ -84,17 +92,26 @@ static void
 add_line(struct pf_buf *out, const struct encode *e, uint64_t number,
     const struct encoded *t)
 {
-    char digits[24];
+    enum { ROOM = 100 }; /* what is around the ids */
+    char *p = t->n < SIZE_MAX / 16
+        ? pf_buf_room(out, PF_ID_MAX * t->n + ROOM) : NULL;
 
-    pf_buf_adds(out, "{\"seq\":");
-    pf_buf_add(out, digits, pf_i64_print(digits, (int64_t)number));
-    if (e->max != SIZE_MAX) {
-        pf_buf_adds(out, ",\"cut\":");
-        pf_buf_add(out, digits, pf_i64_print(digits, (int64_t)t->cut));
+    if (!p) {
+        out->failed = true;
+        return;
     }
-    pf_buf_adds(out, ",\"ids\":[");
-    pf_json_add_ids(out, t->ids, t->n);
-    pf_buf_add(out, "]}\n", 3);
+    memcpy(p, "{\"seq\":", 7);
+    p += 7;
+    p += pf_i64_print(p, (int64_t)number);
+    if (e->max != SIZE_MAX) {
+        memcpy(p, ",\"cut\":", 7);
+        p += 7;
+        p += pf_i64_print(p, (int64_t)t->cut);
+    }
+    memcpy(p, ",\"ids\":[", 8);
+    p = pf_ids_print(p + 8, t->ids, t->n);
+    memcpy(p, "]}\n", 3);
+    out->len = (size_t)(p + 3 - out->data);
 }
 
 static enum pf_status
@@ -424,5 +441,41 @@ encode_one(struct encode_worker *w, const struct encode_job *job,
         st = encode_finish(w, job, &a, &b, err);
     pf_buf_fini(&first);
     pf_buf_fini(&spans);
+    return st;
+}
+
+enum pf_status
+encode_together(struct encode_worker *w, struct pf_err *err)
+{
+    struct encode_job job = { .number = w->number + w->done };
+    struct encode_body a;
+    const uint32_t *ids;
+    const char *end;
+    size_t used, n, from = 0, i = 0, done = w->done;
+    uint32_t mark = 0;
+    enum pf_status st;
+
+    if (w->e->offsets)
+        return PF_OK;
+    st = pf_encode_texts(w->enc, w->block, (size_t)(w->end - w->block),
+        (char)w->delimiter, &used, &ids, &n, &mark, err);
+    for (; !st && used && i <= n; i++) {
+        if (i < n ? ids[i] != mark : w->block[used - 1] == (char)w->delimiter)
+            continue;
+        a = (struct encode_body){ .ids = ids + from, .n = i - from };
+        st = encode_finish(w, &job, &a, NULL, err);
+        if (st)
+            break;
+        w->done++;
+        job.number++;
+        from = i + 1;
+    }
+    if (!st)
+        w->block += used;
+    else /* goes on behind the text that failed */
+        for (done = w->done - done + 1; done && w->block < w->end; done--) {
+            end = memchr(w->block, w->delimiter, (size_t)(w->end - w->block));
+            w->block = end ? end + 1 : w->end;
+        }
     return st;
 }

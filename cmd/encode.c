@@ -15,10 +15,11 @@ enum {
     SHARE = 1 << 14, /* bytes of text below which no other worker is woken */
     LONG = 1 << 17,  /* of one text, from which on it is shared */
     TURN = 1 << 15,  /* of texts that a worker is given at once */
+    SHARES = 8,      /* for each thread, if there are several */
 };
 
 static void
-set_special(struct encode_worker *w, const char *special)
+set_special(struct pf_encoder *enc, const char *special)
 {
     const char *p = special, *comma;
     struct pf_err err;
@@ -27,13 +28,13 @@ set_special(struct encode_worker *w, const char *special)
     if (!p || strcmp(p, "none") == 0)
         return;
     if (strcmp(p, "all") == 0) {
-        pf_encoder_special_all(w->enc);
+        pf_encoder_special_all(enc);
         return;
     }
     for (;; p = comma + 1) {
         comma = strchr(p, ',');
         len = comma ? (size_t)(comma - p) : strlen(p);
-        if (pf_encoder_special_add(w->enc, p, len, &err))
+        if (pf_encoder_special_add(enc, p, len, &err))
             cli_usage("--special: %s", err.msg);
         if (!comma)
             return;
@@ -47,16 +48,21 @@ encode_start(struct encode *e, const char *special)
 
     if (pf_pool_new(&e->pool, cli.threads, &err))
         cli_die("%s", err.msg);
-    e->n_workers = pf_pool_threads(e->pool);
+    e->n_coders = pf_pool_threads(e->pool);
+    e->n_workers = e->n_coders == 1 ? 1 : e->n_coders * SHARES;
+    e->coders = calloc(e->n_coders, sizeof *e->coders);
     e->workers = calloc(e->n_workers, sizeof *e->workers);
-    if (!e->workers)
+    if (!e->coders || !e->workers)
         cli_die("out of memory");
-    for (size_t i = 0; i < e->n_workers; i++) {
-        if (pf_encoder_new(&e->workers[i].enc, e->tok, &err))
+    for (size_t i = 0; i < e->n_coders; i++) {
+        if (pf_encoder_new(&e->coders[i].enc, e->tok, &err))
             cli_die("%s", err.msg);
         if (e->offsets)
-            pf_encoder_track(e->workers[i].enc);
-        set_special(&e->workers[i], special);
+            pf_encoder_track(e->coders[i].enc);
+        set_special(e->coders[i].enc, special);
+        atomic_flag_clear(&e->coders[i].busy);
+    }
+    for (size_t i = 0; i < e->n_workers; i++) {
         e->workers[i].rec = (struct pf_record)PF_RECORD_INIT;
         e->workers[i].e = e;
     }
@@ -65,25 +71,35 @@ encode_start(struct encode *e, const char *special)
 void
 encode_fini(struct encode *e)
 {
+    for (size_t i = 0; i < e->n_coders; i++)
+        pf_encoder_free(e->coders[i].enc);
     for (size_t i = 0; i < e->n_workers; i++) {
-        pf_encoder_free(e->workers[i].enc);
         pf_buf_fini(&e->workers[i].out);
         pf_buf_fini(&e->workers[i].ids);
         pf_buf_fini(&e->workers[i].segments);
         pf_buf_fini(&e->workers[i].spans);
         pf_record_fini(&e->workers[i].rec);
     }
+    free(e->coders);
     free(e->workers);
     pf_pool_free(e->pool);
+}
+
+/* A coder that no one works with: there is one for each thread. */
+static struct encode_coder *
+take_coder(struct encode *e)
+{
+    for (size_t i = 0;; i = (i + 1) % e->n_coders)
+        if (!atomic_flag_test_and_set(&e->coders[i].busy))
+            return &e->coders[i];
 }
 
 /* --- Many texts --- */
 
 /* Until all is done or one fails, which is not counted. */
 static void
-work(void *ctx, size_t i)
+work_with(struct encode_worker *w)
 {
-    struct encode_worker *w = &((struct encode *)ctx)->workers[i];
     struct encode_job job = { 0 };
     const char *end;
 
@@ -94,6 +110,11 @@ work(void *ctx, size_t i)
             return;
     }
     for (; w->block && w->block < w->end; w->done++) {
+        w->st = encode_together(w, &w->err);
+        if (w->st)
+            return;
+        if (w->block == w->end)
+            break;
         end = memchr(w->block, w->delimiter, (size_t)(w->end - w->block));
         job.text = w->block;
         job.len = (size_t)((end ? end : w->end) - w->block);
@@ -103,6 +124,17 @@ work(void *ctx, size_t i)
         if (w->st)
             return;
     }
+}
+
+static void
+work(void *ctx, size_t i)
+{
+    struct encode *e = ctx;
+    struct encode_coder *coder = take_coder(e);
+
+    e->workers[i].enc = coder->enc;
+    work_with(&e->workers[i]);
+    atomic_flag_clear(&coder->busy);
 }
 
 /* Takes what a worker has made. */
@@ -188,26 +220,35 @@ share(struct encode *e, struct encode_job *jobs, size_t n, size_t first,
 }
 
 static void
-work_part(void *ctx, size_t i)
+work_part_with(struct encode_worker *w, struct pf_encoder *enc)
 {
-    struct encode_worker *w = &((struct encode *)ctx)->workers[i];
     const uint32_t *ids;
     size_t n;
 
     pf_buf_clear(&w->ids);
     pf_buf_clear(&w->spans);
-    w->st = pf_encode(w->enc, w->text, w->len, &ids, &n, &w->err);
+    w->st = pf_encode(enc, w->text, w->len, &ids, &n, &w->err);
     if (w->st)
         return;
     pf_buf_add(&w->ids, ids, n * sizeof *ids);
     if (w->e->offsets) {
-        const size_t *spans = pf_encoder_spans(w->enc);
+        const size_t *spans = pf_encoder_spans(enc);
 
         for (size_t k = 0; k < n; k++)
             encode_add_span(w, spans[2 * k] + w->base,
                 spans[2 * k + 1] + w->base);
     }
     w->st = w->ids.failed || w->spans.failed ? pf_fail_mem(&w->err) : PF_OK;
+}
+
+static void
+work_part(void *ctx, size_t i)
+{
+    struct encode *e = ctx;
+    struct encode_coder *coder = take_coder(e);
+
+    work_part_with(&e->workers[i], coder->enc);
+    atomic_flag_clear(&coder->busy);
 }
 
 /* The ids of one long text, by all workers. */
@@ -221,7 +262,7 @@ encode_long(struct encode *e, const char *text, size_t len,
     for (size_t i = 0; i < e->n_workers && from < len; i++) {
         to = from + (len - from) / (e->n_workers - i);
         to = i + 1 == e->n_workers ? len
-            : from + pf_encoder_border(e->workers[0].enc, text + from,
+            : from + pf_encoder_border(e->coders[0].enc, text + from,
                 to - from);
         if (to == from)
             to = len;
@@ -305,6 +346,15 @@ count_bytes(const char *p, size_t n, char c)
     return count;
 }
 
+static void
+count_texts(void *ctx, size_t i)
+{
+    struct encode_worker *w = &((struct encode *)ctx)->workers[i];
+
+    w->n = count_bytes(w->block, (size_t)(w->end - w->block),
+        (char)w->delimiter);
+}
+
 /* Texts that are worked on together, `first` of the batch. */
 static enum pf_status
 some_texts(struct encode *e, const char *block, size_t len, int delimiter,
@@ -326,11 +376,14 @@ some_texts(struct encode *e, const char *block, size_t len, int delimiter,
         w->block = block;
         w->end = to ? to + 1 : end;
         w->delimiter = delimiter;
+        block = w->end;
+    }
+    pf_pool_run(e->pool, count_texts, e, workers);
+    for (size_t k = 0; k < workers; k++) {
+        w = &e->workers[k];
         w->number = number + *n;
         w->first = first + *n;
-        w->done = 0;
-        *n += count_bytes(block, (size_t)(w->end - block), (char)delimiter);
-        block = w->end;
+        *n += w->n;
     }
     *n += end[-1] != (char)delimiter;
     pf_pool_run(e->pool, work, e, workers);
@@ -357,9 +410,8 @@ encode_block(struct encode *e, const char *block, size_t len, int delimiter,
         job.len = text;
         return encode_jobs(e, &job, 1, failed, where, err);
     }
-    /* One worker: not too much at a time, so that the output stays in its
-     * cache; several: enough to be worth waking them. */
-    turn = e->n_workers == 1 ? TURN : e->n_workers * 4 * TURN;
+    /* Not too much at a time, so that a worker's output stays in its cache. */
+    turn = e->n_workers * TURN;
     for (*n = 0; block < end && !st && !told.stop; block = to) {
         to = (size_t)(end - block) > turn ? memchr(block + turn, delimiter,
             (size_t)(end - block) - turn) : NULL;

@@ -37,7 +37,9 @@ struct encode {
     bool begun;
 
     struct pf_pool *pool;
-    struct encode_worker *workers;
+    struct encode_coder *coders; /* one for each thread */
+    size_t n_coders;
+    struct encode_worker *workers; /* several for each thread */
     size_t n_workers;
 };
 

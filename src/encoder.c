@@ -15,7 +15,11 @@
 
 #include "unicode.h"
 
-enum { BATCH = 64 };
+enum {
+    BATCH = 256,
+    SCANNED = 1024, /* pieces that a scanner makes at a time */
+    TOGETHER = 1 << 16, /* bytes of texts that are encoded together */
+};
 
 /*
  * Bytes that stand for a part of the text: `lead` bytes that were put in
@@ -605,10 +609,10 @@ static enum pf_status
 scan(struct pf_encoder *enc, const char *text, size_t len, struct pf_err *err)
 {
     enum pf_status st = pf_pieces_room(&enc->pieces, len, err);
-    size_t ends[BATCH], from = 0, n;
+    size_t ends[SCANNED], from = 0, n;
 
     while (from < len && !st) {
-        n = pf_scan(enc->scan, text + from, len - from, true, ends, BATCH);
+        n = pf_scan(enc->scan, text + from, len - from, true, ends, SCANNED);
         st = pf_pieces_encode(&enc->pieces, text + from, len - from, 0, ends,
             n, from, err);
         from += ends[n - 1];
@@ -639,6 +643,49 @@ pf_encode(struct pf_encoder *enc, const char *text, size_t len,
         st = pf_pieces_add(&enc->pieces, a->id, at.from, at.to, err);
         at.taken = at.to;
     }
+    *ids = enc->pieces.ids;
+    *n = st ? 0 : enc->pieces.n;
+    return st;
+}
+
+/* How much of a block of texts is whole ones of valid UTF-8, not too much. */
+static size_t
+valid_texts(const char *block, size_t len, char delimiter)
+{
+    size_t n = pf_utf8_span(block, len < TOGETHER ? len : TOGETHER);
+
+    while (n < len && n && block[n - 1] != delimiter)
+        n--;
+    return n;
+}
+
+/*
+ * The short way again.  A delimiter is a piece by itself and in no other, so
+ * the token that is its byte is no other piece's: it can stand for it.
+ */
+enum pf_status
+pf_encode_texts(struct pf_encoder *enc, const char *block, size_t len,
+    char delimiter, size_t *used, const uint32_t **ids, size_t *n,
+    uint32_t *mark, struct pf_err *err)
+{
+    enum pf_status st = enc->ready ? PF_OK : make_ready(enc, err);
+    size_t ends[SCANNED], from = 0, k;
+
+    *ids = NULL;
+    *n = *used = 0;
+    if (st || !enc->scan || !enc->tok->all_bytes || enc->pieces.track
+        || (unsigned char)delimiter >= ' ')
+        return st;
+    *mark = enc->tok->byte[(unsigned char)delimiter];
+    len = valid_texts(block, len, delimiter);
+    st = pf_pieces_room(&enc->pieces, len, err);
+    for (enc->pieces.n = 0; from < len && !st; from += ends[k - 1]) {
+        k = pf_scan_texts(enc->scan, block + from, len - from, delimiter,
+            ends, SCANNED);
+        st = pf_pieces_encode(&enc->pieces, block + from, len - from, 0, ends,
+            k, from, err);
+    }
+    *used = st ? 0 : len;
     *ids = enc->pieces.ids;
     *n = st ? 0 : enc->pieces.n;
     return st;

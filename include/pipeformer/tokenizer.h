@@ -139,6 +139,18 @@ enum pf_status pf_encode(struct pf_encoder *enc, const char *text, size_t len,
     const uint32_t **ids, size_t *n, struct pf_err *err);
 
 /*
+ * Encodes together as many texts of a block as can be, which is faster where
+ * they are short: texts that each have the byte `delimiter`, below ' ', behind
+ * them, but maybe the last.  *used is how many bytes of the block those are, 0
+ * if the first text must be encoded by itself, as all must after
+ * pf_encoder_track; their ids come one after the other, *mark for each
+ * delimiter: no other id of theirs is that.
+ */
+enum pf_status pf_encode_texts(struct pf_encoder *enc, const char *block,
+    size_t len, char delimiter, size_t *used, const uint32_t **ids, size_t *n,
+    uint32_t *mark, struct pf_err *err);
+
+/*
  * The last place in a text where it may be parted and the parts encoded by
  * themselves, 0 if none is known: before a space behind a letter or digit, for
  * the known patterns; behind white space, for WordPiece.

@@ -518,6 +518,119 @@ test_round_trip(void **state)
     pf_encoder_free(used);
 }
 
+/* Texts of a block, together where they can be, are what each is by itself;
+ * `used` is an encoder that has seen others, before and between. */
+static void
+expect_texts(struct pf_encoder *used, struct pf_encoder *alone,
+    const char *block, size_t len, char delimiter, bool valid)
+{
+    const uint32_t *ids, *want;
+    uint32_t mark, *copy;
+    size_t used_len, n, n_want, text, k = 0;
+    const char *end;
+
+    while (len) {
+        assert_int_equal(pf_encode_texts(used, block, len, delimiter,
+            &used_len, &ids, &n, &mark, NULL), PF_OK);
+        assert_true(used_len <= len);
+        assert_true(used_len || !valid);
+        copy = malloc((n + 1) * sizeof *copy);
+        assert_non_null(copy);
+        memcpy(copy, ids, n * sizeof *copy);
+        for (k = 0; used_len; used_len -= text) {
+            end = memchr(block, delimiter, used_len);
+            text = end ? (size_t)(end - block) : used_len;
+            assert_int_equal(pf_encode(alone, block, text, &want, &n_want,
+                NULL), PF_OK);
+            assert_true(n_want <= n - k);
+            assert_memory_equal(copy + k, want, n_want * sizeof *want);
+            k += n_want;
+            if (end) {
+                assert_true(k < n);
+                assert_int_equal(copy[k++], mark);
+                text++;
+            }
+            block += text;
+            len -= text;
+        }
+        assert_int_equal(k, n);
+        free(copy);
+        if (!valid && len) { /* the next one by itself */
+            end = memchr(block, delimiter, len);
+            text = end ? (size_t)(end - block) + 1 : len;
+            assert_int_equal(pf_encode(used, block, text, &want, &n_want,
+                NULL), PF_OK);
+            block += text;
+            len -= text;
+        }
+    }
+}
+
+static void
+test_texts(void **state)
+{
+    static const char *const parts[] = { "a", " ", "  ", "\t", "'ll", "12",
+        "\xc2\xa0", "\xe7\x9a\x84", "\xf0\x9f\x98\x80", "The", " the",
+        "abcdefghijklmnop", "====================================",
+        " \xd0\xbf\xd1\x80\xd0\xb8\xd0\xb2\xd0\xb5\xd1\x82", "\r",
+        "<|endoftext|>", "\xff" };
+    enum { SIZE = 200000, N_PARTS = sizeof parts / sizeof *parts };
+    struct pf_encoder *used = new_encoder(gpt2, false);
+    struct pf_encoder *alone = new_encoder(gpt2, false), *special;
+    char *block = malloc(SIZE + 100), delimiter;
+    uint64_t r = 1;
+    uint32_t mark;
+    const uint32_t *ids;
+    size_t len, n, used_len;
+
+    (void)state;
+    assert_non_null(block);
+    for (int i = 0; i < 60; i++) {
+        bool valid = i % 3 > 0;
+        size_t size = i % 10 ? 3000 : SIZE;
+        size_t n_parts = N_PARTS - (size_t)valid; /* the last is no UTF-8 */
+
+        delimiter = i % 2 ? '\n' : '\0';
+        for (len = 0; len < size;) {
+            size_t k;
+
+            r = r * 6364136223846793005 + 1442695040888963407;
+            k = (r >> 33) % (n_parts + 8);
+            if (k < n_parts) {
+                memcpy(block + len, parts[k], strlen(parts[k]));
+                len += strlen(parts[k]);
+            } else if (k % 3 == 0) {
+                block[len++] = delimiter;
+            } else { /* a word that is new */
+                for (k = 2 + (r >> 50) % 40; k; k--) {
+                    r = r * 6364136223846793005 + 1442695040888963407;
+                    block[len++] = (char)('a' + (r >> 33) % 26);
+                }
+            }
+        }
+        expect_texts(used, alone, block, len, delimiter, valid);
+        block[len - 1] = delimiter; /* maybe within a character */
+        expect_texts(used, alone, block, len, delimiter, false);
+    }
+    /* Where it cannot be, nothing is used. */
+    special = new_encoder(gpt2, true);
+    assert_int_equal(pf_encode_texts(special, "a\nb", 3, '\n', &used_len,
+        &ids, &n, &mark, NULL), PF_OK);
+    assert_int_equal(used_len, 0);
+    pf_encoder_track(used);
+    assert_int_equal(pf_encode_texts(used, "a\nb", 3, '\n', &used_len, &ids,
+        &n, &mark, NULL), PF_OK);
+    assert_int_equal(used_len, 0);
+    memset(block, 'a', SIZE); /* too long to be together with others */
+    assert_int_equal(pf_encode_texts(alone, block, SIZE, '\n', &used_len,
+        &ids, &n, &mark, NULL), PF_OK);
+    assert_int_equal(used_len, 0);
+    pf_encoder_free(special);
+    pf_encoder_free(used);
+    pf_encoder_free(alone);
+    free(block);
+}
+
 /* Files as strings; NULL: not there. */
 static enum pf_status
 parse(struct pf_tokenizer **tok, const char *vocab, const char *merges,
@@ -804,6 +917,7 @@ main(void)
         cmocka_unit_test(test_gpt2),
         cmocka_unit_test(test_invalid),
         cmocka_unit_test(test_round_trip),
+        cmocka_unit_test(test_texts),
         cmocka_unit_test(test_refused),
         cmocka_unit_test(test_forms),
         cmocka_unit_test(test_special),
