@@ -184,6 +184,7 @@ decode_line(void *ctx, const char *line, size_t len)
     struct tok_decode *d = ctx;
     struct pf_json j = pf_json_at(line, len);
     const char *digits = line + sizeof seq - 1, *end = line + len;
+    char key[20];
     bool begun = false;
     struct pf_err err;
     size_t n;
@@ -197,21 +198,19 @@ decode_line(void *ctx, const char *line, size_t len)
         || end - j.p < (ptrdiff_t)sizeof ids
         || memcmp(j.p, ids, sizeof ids - 1) != 0)
         return false;
-    pf_buf_clear(&d->key);
-    pf_buf_addc(&d->key, 'i');
-    pf_buf_add(&d->key, digits, n);
+    key[0] = 'i';
+    memcpy(key + 1, digits, len - sizeof seq < 18 ? n : 18);
     pf_buf_clear(&d->bytes);
     pf_buf_clear(&d->ids);
     j.p += sizeof ids - 1;
     if (!pf_json_take_list(&j, &d->ids) || end - j.p != 1 || *j.p != '}'
-        || pf_buf_check(&d->key, NULL)
         || pf_tokenizer_decode(d->tok, (const uint32_t *)(void *)d->ids.data,
             d->ids.len / sizeof(uint32_t), d->skip_special, &begun, &d->bytes,
             NULL))
         return false;
     cli_stats.tokens += d->ids.len / sizeof(uint32_t);
-    if (pf_texts_add(d->texts, &(struct pf_piece){ .key = d->key.data,
-            .key_len = d->key.len, .bytes = d->bytes.data,
+    if (pf_texts_add(d->texts, &(struct pf_piece){ .key = key,
+            .key_len = n + 1, .bytes = d->bytes.data,
             .n = d->bytes.len }, &err)) {
         if (err.status == PF_EWRITE)
             cli_die_writing(&err);

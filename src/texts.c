@@ -6,27 +6,21 @@
 #include <pipeformer/seqmap.h>
 #include <pipeformer/utf8.h>
 
-/* A text in the making. */
-struct text {
-    struct pf_buf held; /* bytes not written; of the live one, those of a
-                           character that is not whole, or `back` */
-    struct pf_buf hidden; /* a flag for each of them, or empty: none is */
-    size_t back;          /* so many of the last ones are not to be written */
-    struct pf_buf key;
-    bool single; /* so far one piece from position 0: it may be whole */
-    struct text *prev, *next;
-};
+#include "texts-private.h"
 
 /* Texts in order. */
 struct list {
-    struct text *first, *last;
+    struct pf_text *first, *last;
 };
 
 struct pf_texts {
     struct pf_out *out;
     const char *after;
     size_t after_len;
-    struct list open; /* in the order in which they began; the first is live */
+    /* Those in `open`, then those of the run, in the order in which they
+     * began: the first of all is live. */
+    struct list open;
+    struct pf_run run;
     struct list done; /* held, in the order in which they ended */
     struct list spare; /* of no text now, to be used again */
     size_t n, n_spare; /* of the open ones, the spare ones */
@@ -51,7 +45,7 @@ pf_texts_new(struct pf_texts **out, struct pf_out *to, const char *after,
 enum { SPARE_BYTES = 4096, SPARE_MAX = 2 * PF_TEXTS_WAIT };
 
 static void
-free_text(struct text *t)
+free_text(struct pf_text *t)
 {
     pf_buf_fini(&t->held);
     pf_buf_fini(&t->hidden);
@@ -60,7 +54,7 @@ free_text(struct text *t)
 }
 
 static void
-append(struct list *l, struct text *t)
+append(struct list *l, struct pf_text *t)
 {
     t->prev = l->last;
     t->next = NULL;
@@ -69,7 +63,7 @@ append(struct list *l, struct text *t)
 }
 
 static void
-take(struct list *l, struct text *t)
+take(struct list *l, struct pf_text *t)
 {
     *(t->prev ? &t->prev->next : &l->first) = t->next;
     *(t->next ? &t->next->prev : &l->last) = t->prev;
@@ -79,7 +73,7 @@ static void
 free_list(struct list *l)
 {
     while (l->first) {
-        struct text *t = l->first;
+        struct pf_text *t = l->first;
 
         take(l, t);
         free_text(t);
@@ -94,13 +88,14 @@ pf_texts_free(struct pf_texts *texts)
     free_list(&texts->open);
     free_list(&texts->done);
     free_list(&texts->spare);
+    pf_buf_fini(&texts->run.bytes);
     pf_seqmap_fini(&texts->map, NULL);
     free(texts);
 }
 
 /* A text that is in no list is over; small ones are kept for the next. */
 static void
-drop(struct pf_texts *texts, struct text *t)
+drop(struct pf_texts *texts, struct pf_text *t)
 {
     if (t->held.cap > SPARE_BYTES || t->key.cap > SPARE_BYTES
         || texts->n_spare == SPARE_MAX) {
@@ -116,11 +111,11 @@ drop(struct pf_texts *texts, struct text *t)
 }
 
 /* A new last text of that key. */
-static struct text *
+static struct pf_text *
 new_text(struct pf_texts *texts, const char *key, size_t len,
     struct pf_err *err)
 {
-    struct text *t = texts->spare.last;
+    struct pf_text *t = texts->spare.last;
 
     if (t) {
         take(&texts->spare, t);
@@ -143,95 +138,29 @@ new_text(struct pf_texts *texts, const char *key, size_t len,
 
 /* Nothing more comes for this text: its key is free for another one. */
 static void
-close_text(struct pf_texts *texts, struct text *t)
+close_text(struct pf_texts *texts, struct pf_text *t)
 {
     take(&texts->open, t);
     texts->n--;
     pf_seqmap_take(&texts->map, t->key.data, t->key.len);
 }
 
-/* Takes n bytes away from place `at` on. */
-static void
-shift(struct pf_buf *b, size_t at, size_t n)
-{
-    b->len -= n;
-    if (b->len > at)
-        memmove(b->data + at, b->data + at + n, b->len - at);
-}
-
-/* The same of a text's bytes and their flags. */
-static void
-take_bytes(struct text *t, size_t at, size_t n)
-{
-    shift(&t->held, at, n);
-    if (t->hidden.len)
-        shift(&t->hidden, at, n);
-}
-
-/* Adds a piece's bytes to those of a text. */
-static enum pf_status
-add_bytes(struct text *t, const struct pf_piece *p, struct pf_err *err)
-{
-    size_t before = t->held.len;
-    char *flags;
-
-    pf_buf_add(&t->held, p->bytes, p->n);
-    if (p->hidden || t->hidden.len) {
-        before -= t->hidden.len;
-        flags = pf_buf_room(&t->hidden, before + p->n);
-        if (!flags)
-            return pf_fail_mem(err);
-        memset(flags, 0, before + p->n);
-        if (p->hidden && p->n)
-            memcpy(flags + before, p->hidden, p->n);
-        t->hidden.len += before + p->n;
-    }
-    t->back = p->done && !p->cut ? 0 : p->held;
-    if (t->back > t->held.len)
-        t->back = t->held.len;
-    if (p->done) {
-        take_bytes(t, t->held.len - t->back, t->back);
-        t->back = 0;
-    }
-    return pf_buf_check(&t->held, err);
-}
-
-/*
- * How many of a text's bytes may be shown now, the hidden ones among them
- * taken out: those that are whole, or all.
- */
-static size_t
-ready(struct text *t, bool all)
-{
-    size_t n = t->held.len - (all ? 0 : t->back), from, to;
-
-    for (to = t->hidden.len ? n : 0; to; to = from) {
-        for (from = to; from && t->hidden.data[from - 1]; from--)
-            ;
-        take_bytes(t, from, to - from);
-        n -= to - from;
-        while (from && !t->hidden.data[from - 1])
-            from--;
-    }
-    return all ? n : n - pf_utf8_pending(t->held.data, n);
-}
-
 /* Writes what is whole of a text's bytes, or all of them. */
 static enum pf_status
-write_held(struct pf_texts *texts, struct text *t, bool all,
+write_held(struct pf_texts *texts, struct pf_text *t, bool all,
     struct pf_err *err)
 {
-    size_t n = ready(t, all);
+    size_t n = pf_text_ready(t, all);
     enum pf_status st = n ? pf_out_write(texts->out, t->held.data, n, err)
         : PF_OK;
 
-    take_bytes(t, 0, n);
+    pf_text_take(t, 0, n);
     return st;
 }
 
 /* Writes the rest of a text that is in no list any more. */
 static enum pf_status
-end_text(struct pf_texts *texts, struct text *t, struct pf_err *err)
+end_text(struct pf_texts *texts, struct pf_text *t, struct pf_err *err)
 {
     enum pf_status st = write_held(texts, t, true, err);
 
@@ -241,6 +170,16 @@ end_text(struct pf_texts *texts, struct text *t, struct pf_err *err)
     return st;
 }
 
+/* The first text is live now: what is whole of it goes out. */
+static enum pf_status
+begin_live(struct pf_texts *texts, struct pf_err *err)
+{
+    if (texts->open.first)
+        return write_held(texts, texts->open.first, false, err);
+    return texts->run.n ? pf_run_write(&texts->run, texts->out, false,
+        texts->after_len, err) : PF_OK;
+}
+
 /*
  * The live text has ended: after it, those that are done go out, and then the
  * first of the others is live.
@@ -248,22 +187,24 @@ end_text(struct pf_texts *texts, struct text *t, struct pf_err *err)
 static enum pf_status
 end_live(struct pf_texts *texts, struct pf_err *err)
 {
-    struct text *t = texts->open.first;
+    struct pf_text *t = texts->open.first;
     enum pf_status st;
 
+    if (!t)
+        return pf_run_write(&texts->run, texts->out, true, texts->after_len,
+            err);
     close_text(texts, t);
     st = end_text(texts, t, err);
     while (!st && (t = texts->done.first)) {
         take(&texts->done, t);
         st = end_text(texts, t, err);
     }
-    return st || !texts->open.first ? st
-        : write_held(texts, texts->open.first, false, err);
+    return st ? st : begin_live(texts, err);
 }
 
 /* Text t is done: it ends now if it is live, else when it is its turn. */
 static enum pf_status
-finish(struct pf_texts *texts, struct text *t, struct pf_err *err)
+finish(struct pf_texts *texts, struct pf_text *t, struct pf_err *err)
 {
     if (t == texts->open.first)
         return end_live(texts, err);
@@ -272,13 +213,60 @@ finish(struct pf_texts *texts, struct text *t, struct pf_err *err)
     return PF_OK;
 }
 
+/* Too many wait behind a text that may be whole: it is. */
+static enum pf_status
+end_waiting(struct pf_texts *texts, struct pf_err *err)
+{
+    enum pf_status st = PF_OK;
+
+    while (!st && texts->n + texts->run.n > PF_TEXTS_WAIT
+        && (!texts->open.first || texts->open.first->single))
+        st = end_live(texts, err);
+    return st;
+}
+
+/* The texts of the run become such as any piece may belong to. */
+static enum pf_status
+end_run(struct pf_texts *texts, struct pf_err *err)
+{
+    char key[PF_RUN_KEY];
+    struct pf_text *t;
+    const char *bytes;
+    size_t n;
+
+    while (texts->run.n) {
+        n = pf_run_shift(&texts->run, texts->after_len, &bytes, key);
+        t = new_text(texts, key, strlen(key), err);
+        if (!t)
+            return PF_ENOMEM;
+        t->single = true;
+        pf_buf_add(&t->held, bytes, n);
+        if (t->held.failed)
+            return pf_fail_mem(err);
+    }
+    return PF_OK;
+}
+
 enum pf_status
 pf_texts_add(struct pf_texts *texts, const struct pf_piece *p,
     struct pf_err *err)
 {
-    struct text *t = pf_seqmap_get(&texts->map, p->key, p->key_len);
-    enum pf_status st = PF_OK;
+    enum pf_status st;
+    uint64_t number;
+    struct pf_text *t;
 
+    if (pf_run_takes(&texts->run, p, &number) && (texts->n == 0
+            || !pf_seqmap_get(&texts->map, p->key, p->key_len))) {
+        st = pf_run_add(&texts->run, p, number, texts->after,
+            texts->after_len, err);
+        if (!st && texts->n == 0 && texts->run.n == 1)
+            st = begin_live(texts, err);
+        return st ? st : end_waiting(texts, err);
+    }
+    st = end_run(texts, err);
+    if (st)
+        return st;
+    t = pf_seqmap_get(&texts->map, p->key, p->key_len);
     if (t && p->pos == 0) { /* begun anew: the old one is over */
         st = finish(texts, t, err);
         t = NULL;
@@ -288,14 +276,12 @@ pf_texts_add(struct pf_texts *texts, const struct pf_piece *p,
     if (st)
         return st;
     t->single = p->pos == 0 && !p->more;
-    st = add_bytes(t, p, err);
+    st = pf_text_add(t, p, err);
     if (!st && p->done)
         st = finish(texts, t, err);
     else if (!st && t == texts->open.first)
         st = write_held(texts, t, false, err);
-    while (!st && texts->n > PF_TEXTS_WAIT && texts->open.first->single)
-        st = end_live(texts, err);
-    return st;
+    return st ? st : end_waiting(texts, err);
 }
 
 enum pf_status
@@ -303,7 +289,7 @@ pf_texts_end(struct pf_texts *texts, struct pf_err *err)
 {
     enum pf_status st = PF_OK;
 
-    while (!st && texts->open.first)
+    while (!st && (texts->open.first || texts->run.n))
         st = end_live(texts, err);
     return st;
 }
@@ -329,19 +315,20 @@ enum pf_status
 pf_texts_piece(struct pf_texts *texts, const struct pf_piece *p,
     struct pf_buf *out, struct pf_err *err)
 {
-    struct text *t = pf_seqmap_get(&texts->map, p->key, p->key_len);
+    struct pf_text *t = pf_seqmap_get(&texts->map, p->key, p->key_len);
     size_t n;
     enum pf_status st;
 
     if (!t && !(t = new_text(texts, p->key, p->key_len, err)))
         return PF_ENOMEM;
     if (p->pos == 0)
-        take_bytes(t, 0, t->held.len);
-    if ((st = add_bytes(t, p, err)))
+        pf_text_take(t, 0, t->held.len);
+    st = pf_text_add(t, p, err);
+    if (st)
         return st;
-    n = ready(t, p->done);
+    n = pf_text_ready(t, p->done);
     add_valid(out, t->held.data, n);
-    take_bytes(t, 0, n);
+    pf_text_take(t, 0, n);
     if (t->held.len == 0) {
         close_text(texts, t);
         drop(texts, t);

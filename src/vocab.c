@@ -199,30 +199,41 @@ size_t
 pf_vocab_decode(const struct pf_vocab *v, const uint32_t *ids, size_t n,
     struct pf_buf *out)
 {
-    enum { STEP = 16 };
-    const struct pf_vocab_token *t;
-    size_t total = 0, known;
-    char *to;
+    enum { STEP = 32 };
+    const struct pf_vocab_token *tokens = v->tokens, *t;
+    const char *pool = v->pool.data;
+    size_t size = v->size, safe = v->pool.len < STEP ? 0
+        : v->pool.len - STEP + 1; /* from before here on a step is in it */
+    size_t known, at, len, left = 0; /* room for so many short tokens */
+    char *to = NULL;
 
-    for (known = 0; known < n; known++) {
-        if (ids[known] >= v->size || !v->tokens[ids[known]].end)
+    for (known = 0; known < n && ids[known] < size; known++) {
+        t = &tokens[ids[known]];
+        len = t->len;
+        at = t->end - len - 1;
+        if (!t->end)
             break;
-        total += v->tokens[ids[known]].len;
-    }
-    to = pf_buf_room(out, total + STEP);
-    for (size_t i = 0; to && i < known; i++) {
-        const char *from;
-
-        t = &v->tokens[ids[i]];
-        from = v->pool.data + t->end - 1 - t->len;
+        if (left == 0 || len > STEP) {
+            if (to)
+                out->len = (size_t)(to - out->data);
+            left = n - known;
+            to = left < (SIZE_MAX / 2 - len) / STEP
+                ? pf_buf_room(out, len + left * STEP) : NULL;
+            if (!to) {
+                out->failed = true;
+                return known;
+            }
+        }
         /* Most tokens are short: copy more than there is, in one step. */
-        if (t->len <= STEP && v->pool.len - (t->end - 1 - t->len) >= STEP)
-            memcpy(to, from, STEP);
+        if (len <= STEP && at < safe)
+            memcpy(to, pool + at, STEP);
         else
-            memcpy(to, from, t->len);
-        to += t->len;
+            memcpy(to, pool + at, len);
+        to += len;
+        left--;
     }
-    out->len += to ? total : 0;
+    if (to)
+        out->len = (size_t)(to - out->data);
     return known;
 }
 

@@ -832,11 +832,81 @@ test_take_ids(void **state)
     pf_buf_fini(&b);
 }
 
+/* A list as it is written down: numbers of 1 to 7 digits, no zero in front. */
+static bool
+plain_list(const char *p, const char *end, size_t *n, uint32_t *sum)
+{
+    const char *from;
+    uint32_t v;
+
+    *n = *sum = 0;
+    if (p < end && *p == ']')
+        return true;
+    for (;; p++) {
+        for (from = p, v = 0; p < end && *p >= '0' && *p <= '9'; p++)
+            v = v * 10 + (uint32_t)(*p - '0');
+        if (p == from || p - from > 7 || (*from == '0' && p - from > 1)
+            || p == end || (*p != ',' && *p != ']'))
+            return false;
+        *sum = *sum * 31 + v;
+        ++*n;
+        if (*p == ']')
+            return true;
+    }
+}
+
+/* Lists of every length, whole and with a byte that is wrong. */
+static void
+test_take_list(void **state)
+{
+    static const char odd[] = "0123456789,]-. \xff" "a\x80/:";
+    struct pf_buf b = PF_BUF_INIT, out = PF_BUF_INIT;
+    struct pf_json j;
+    uint32_t sum, want, id;
+    size_t n, len;
+    char *text;
+    bool ok;
+
+    (void)state;
+    srand(7);
+    for (int i = 0; i < 60000; i++) {
+        pf_buf_clear(&b);
+        for (int k = i % 97; k >= 0; k--)
+            pf_buf_printf(&b, "%d%c", rand() % (rand() % 2 ? 100 : 9999999),
+                k ? ',' : ']');
+        for (int k = rand() % 20; k > 0; k--)
+            pf_buf_addc(&b, odd[rand() % ((int)sizeof odd - 1)]);
+        if (rand() % 2)
+            b.data[(size_t)rand() % b.len]
+                = odd[rand() % ((int)sizeof odd - 1)];
+        /* In memory that begins and ends where the text does. */
+        len = b.len;
+        text = malloc(len);
+        assert_non_null(text);
+        memcpy(text, b.data, len);
+        ok = plain_list(text, text + len, &n, &want);
+        j = (struct pf_json){ text, text + len };
+        pf_buf_clear(&out);
+        assert_true(pf_json_take_list(&j, &out) == ok);
+        sum = 0;
+        for (size_t k = 0; ok && k < out.len / sizeof id; k++) {
+            memcpy(&id, out.data + k * sizeof id, sizeof id);
+            sum = sum * 31 + id;
+        }
+        assert_true(!ok || (out.len == n * sizeof id && sum == want
+            && j.p[-1] == ']'));
+        free(text);
+    }
+    pf_buf_fini(&b);
+    pf_buf_fini(&out);
+}
+
 int
 main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_take_ids),
+        cmocka_unit_test(test_take_list),
         cmocka_unit_test(test_print_table),
         cmocka_unit_test(test_print_shortest),
         cmocka_unit_test(test_print_others),

@@ -510,6 +510,83 @@ test_random(void **ctx)
     }
 }
 
+/*
+ * Keys that count up have a way of their own ("i7"); what comes out, and when,
+ * is what comes of the same pieces under other names.
+ */
+static void
+test_run(void **ctx)
+{
+    enum { STEPS = 6000 };
+    static const char *const words[] = { "", "a", "bcd", "\xe2\x82", "x\xc3",
+        "\xac", "\xa9 and more than sixteen bytes", "\n" };
+    static char got[2][1 << 18];
+    static const char flags[64] = { [3] = 1, [9] = 1, [10] = 1, [31] = 1 };
+    const char *names[2] = { "i", "s" };
+    struct pf_out out[2];
+    struct pf_texts *texts[2];
+    FILE *file[2];
+    char key[32];
+
+    (void)ctx;
+    for (unsigned seed = 0; seed < 12; seed++) {
+        unsigned next = seed % 2 ? 8 : 0, odd = seed < 4 ? 0
+            : seed < 8 ? 1000 : 5;
+
+        srand(seed);
+        for (int k = 0; k < 2; k++) {
+            file[k] = tmpfile();
+            assert_non_null(file[k]);
+            out[k] = (struct pf_out)PF_OUT_INIT;
+            out[k].fd = fileno(file[k]);
+            assert_int_equal(pf_texts_new(&texts[k], &out[k], "|",
+                seed % 3 > 0, NULL), PF_OK);
+        }
+        for (int i = 0; i < STEPS; i++) {
+            struct pf_piece p = { .key = key };
+            unsigned number = next;
+
+            if (odd && (unsigned)rand() % odd == 0) {
+                number = (unsigned)rand() % 3 ? next - 1
+                    : next - (unsigned)rand() % 1100;
+                p.pos = (size_t)rand() % 2;
+                p.more = rand() % 4 == 0;
+                p.done = rand() % 4 == 0;
+                p.held = (size_t)(rand() % 4 == 0);
+            } else {
+                next++;
+            }
+            if (odd && (unsigned)rand() % (20 * odd) == 0)
+                next += 2;
+            p.bytes = words[rand() % 8];
+            p.n = strlen(p.bytes);
+            if (odd && rand() % 50 == 0)
+                p.hidden = flags + rand() % 32;
+            if (odd && rand() % 50 == 0)
+                p.held = 1;
+            for (int k = 0; k < 2; k++) {
+                p.key_len = (size_t)sprintf(key, "%s%d", names[k],
+                    (int)number);
+                assert_int_equal(pf_texts_add(texts[k], &p, NULL), PF_OK);
+            }
+            assert_int_equal(out[0].bytes, out[1].bytes);
+        }
+        for (int k = 0; k < 2; k++) {
+            assert_int_equal(pf_texts_end(texts[k], NULL), PF_OK);
+            assert_int_equal(pf_out_flush(&out[k], NULL), PF_OK);
+            assert_true(out[k].bytes < sizeof got[k]);
+            rewind(file[k]);
+            assert_int_equal(fread(got[k], 1, sizeof got[k], file[k]),
+                out[k].bytes);
+            fclose(file[k]);
+            pf_texts_free(texts[k]);
+            pf_out_fini(&out[k]);
+        }
+        assert_int_equal(out[0].bytes, out[1].bytes);
+        assert_memory_equal(got[0], got[1], out[0].bytes);
+    }
+}
+
 int
 main(void)
 {
@@ -529,6 +606,7 @@ main(void)
         cmocka_unit_test(test_held_utf8),
         cmocka_unit_test(test_hidden),
         cmocka_unit_test(test_random),
+        cmocka_unit_test(test_run),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
