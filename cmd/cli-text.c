@@ -6,12 +6,16 @@
 enum {
     LONG = 1 << 20,    /* from here on a text is worked on in parts */
     BATCH = 1 << 20,   /* bytes that several threads are given at once */
+    MUCH = 1 << 16,    /* where so many are, more may come */
 };
 
 struct reader {
     const struct cli_texts *t;
     const char *file;
     struct pf_in in;
+    struct pf_memory block; /* of the texts that are worked on, if `away` */
+    bool away;
+    size_t ahead; /* bytes of `in` that have come meanwhile, at its end */
     uint64_t number; /* of the texts that are done with, in this file */
     bool parts; /* the text at hand has begun to be worked on */
     bool bad;   /* and failed: the rest of it is passed over */
@@ -36,18 +40,68 @@ broken(struct reader *r, const struct pf_err *err)
     return failed(r, 0, err);
 }
 
+/* What was put off is written. */
+static void
+settle(const struct cli_texts *t)
+{
+    struct pf_err err;
+
+    if (t->settle(t->ctx, &err))
+        cli_die_writing(&err);
+}
+
+/* Takes what is there, up to a batch; a failure comes again. */
+static void
+take_more(struct pf_in *in)
+{
+    struct pf_err later;
+
+    do
+        if (in->end - in->start >= MUCH)
+            pf_in_expect(in, BATCH);
+    while (in->end - in->start < BATCH && pf_in_ready(in)
+        && !pf_in_fill(in, &later));
+}
+
+/* As cli_block's `meanwhile`. */
+static void
+read_ahead(void *where)
+{
+    struct reader *r = where;
+    size_t have = r->in.end - r->in.start;
+
+    if (r->away && !r->in.eof && pf_in_ready(&r->in))
+        take_more(&r->in);
+    r->ahead += r->in.end - r->in.start - have;
+}
+
+/* The bytes of the input, but for those that are known only from now on. */
+static const char *
+known(const struct reader *r, size_t *n)
+{
+    *n = r->in.end - r->in.start - r->ahead;
+    return r->in.data ? r->in.data + r->in.start : "";
+}
+
 /* Hands on whole texts; false if no more are to be read. */
 static bool
 batch(struct reader *r, const char *block, size_t len)
 {
+    struct cli_block b = { block, len, failed, read_ahead, r };
+    const char *p = cli.threads > 1 ? pf_in_take(&r->in, len, &r->block)
+        : NULL;
     struct pf_err err;
     size_t n = 0;
 
-    if (r->t->batch(r->t->ctx, block, len, failed, r, &n, &err)) {
+    r->away = p != NULL;
+    if (r->away)
+        b.p = p;
+    if (r->t->batch(r->t->ctx, &b, &n, &err)) {
         broken(r, &err);
         return false;
     }
-    pf_in_skip(&r->in, len);
+    if (!r->away)
+        pf_in_skip(&r->in, len);
     r->number += n;
     cli_stats.records += n;
     return !r->stop && !(r->t->enough && r->t->enough(r->t->ctx));
@@ -78,14 +132,20 @@ part(struct reader *r, const char *p, size_t len, bool last)
 
 /* Waits for more, and takes what is there: for several threads, much of it. */
 static enum pf_status
-fill(struct pf_in *in, struct pf_err *err)
+fill(struct reader *r, struct pf_err *err)
 {
-    enum pf_status st = pf_in_fill(in, err);
-    struct pf_err later;
+    enum pf_status st = PF_OK;
 
-    while (!st && cli.threads > 1 && in->end - in->start < BATCH
-        && pf_in_ready(in) && !pf_in_fill(in, &later))
-        ;
+    if (!r->ahead) {
+        if (!pf_in_ready(&r->in)) {
+            settle(r->t);
+            cli_flush();
+        }
+        st = pf_in_fill(&r->in, err);
+    }
+    if (!st && cli.threads > 1 && pf_in_ready(&r->in))
+        take_more(&r->in);
+    r->ahead = 0;
     return st;
 }
 
@@ -124,8 +184,7 @@ each(struct reader *r)
             } else if (!batch(r, p, n)) {
                 return false;
             }
-            p += n;
-            have -= n;
+            p = known(r, &have);
             seen = tried = 0;
         }
         seen = have;
@@ -134,20 +193,18 @@ each(struct reader *r)
             tried = have;
             if (!part(r, p, have, false))
                 return false;
-            if (r->in.end - r->in.start < have)
+            known(r, &seen);
+            if (seen < have)
                 tried = 0;
-            seen = r->in.end - r->in.start;
         }
-        if (!pf_in_ready(&r->in))
-            cli_flush();
-        st = fill(&r->in, &err);
-        have = r->in.end - r->in.start;
-        p = r->in.data ? r->in.data + r->in.start : "";
+        st = fill(r, &err);
+        p = known(r, &have);
         if (st == PF_END)
             break;
         if (st) {
             if (r->parts)
                 r->t->drop(r->t->ctx);
+            settle(r->t);
             return cli_failed(r->file, r->number + 1, NULL, err.msg);
         }
     }
@@ -171,6 +228,7 @@ cli_run_texts(const struct cli_texts *texts)
         r.file = cli.files[i];
         r.number = 0;
         r.parts = r.bad = false;
+        r.ahead = 0;
         if (cli_is_fifo(r.file))
             cli_flush();
         if (pf_in_open(&r.in, r.file, &err)) {
@@ -178,9 +236,11 @@ cli_run_texts(const struct cli_texts *texts)
             continue;
         }
         go_on = each(&r);
+        settle(texts);
         cli_count_input(&r.in);
         pf_in_fini(&r.in);
     }
+    pf_memory_fini(&r.block);
     if ((go_on || (texts->enough && texts->enough(texts->ctx))) && texts->end
         && texts->end(texts->ctx, &err))
         cli_die_writing(&err);

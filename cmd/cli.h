@@ -160,6 +160,18 @@ int cli_run(const struct cli_filter *filter);
 /* Item i of a batch failed; returns whether to go on. */
 typedef bool cli_failure(void *where, size_t i, const struct pf_err *err);
 
+/* What a batch of texts is given. */
+struct cli_block {
+    const char *p; /* texts, each with its delimiter, but for a last one */
+    size_t len;
+    cli_failure *failed;
+
+    /* Reads ahead, if there is something to read.  To be called by one thread
+     * while others work on the block. */
+    void (*meanwhile)(void *where);
+    void *where;
+};
+
 /*
  * A filter whose input is text.  Texts end with the byte `delimiter`, or with
  * their file if it is -1.
@@ -171,14 +183,17 @@ struct cli_texts {
     int delimiter;
 
     /*
-     * Works on the texts that are there, all that wait on input: a block of
-     * bytes, each text with its delimiter, but for a last one without.  *n is
-     * how many they are.  Of one that fails it tells `failed`, when those
-     * before it are written; false from that: no more.  PF_OK, or why nothing
-     * can be done any more.
+     * Works on the texts that are there, all that wait on input.  *n is how
+     * many they are.  Of one that fails it tells `failed`, when those before it
+     * are written; false from that: no more.  PF_OK, or why nothing can be
+     * done any more.
      */
-    enum pf_status (*batch)(void *ctx, const char *block, size_t len,
-        cli_failure *failed, void *where, size_t *n, struct pf_err *err);
+    enum pf_status (*batch)(void *ctx, const struct cli_block *block,
+        size_t *n, struct pf_err *err);
+
+    /* Writes what `batch` may have put off: before anything else is written,
+     * and before input is waited for. */
+    enum pf_status (*settle)(void *ctx, struct pf_err *err);
 
     /*
      * Works on the beginning of a long text, or of its rest, and says in

@@ -60,9 +60,34 @@ enum pf_status encode_finish(struct encode_worker *w,
 size_t encode_slots(const struct encode *e, bool pair,
     const struct pf_slot **slots, size_t *ids);
 
-/* Writes what a worker has made. */
+/* Bytes of text below which no other worker is woken. */
+enum { ENCODE_SHARE = 1 << 14 };
+
+/* A coder that no one works with: there is one for each thread. */
+struct encode_coder *encode_take_coder(struct encode *e);
+
+/* Makes the share of a worker: until all is done or a text fails, which is not
+ * counted. */
+void encode_work(void *e, size_t worker);
+
+/* Adds a worker's sums to those of all. */
+void encode_add_up(struct encode *e, struct encode_worker *w);
+
+/* That, and writes what the worker has made. */
 enum pf_status encode_collect(struct encode *e, struct encode_worker *w,
     struct pf_err *err);
+
+/* Who is told of failures, and whether to go on. */
+struct encode_told {
+    cli_failure *failed;
+    void *where;
+    bool stop;
+};
+
+/* A worker's share, from the text `first` on, is written, and what it left
+ * after a failure is made. */
+enum pf_status encode_write_share(struct encode *e, struct encode_worker *w,
+    size_t first, struct encode_told *told, struct pf_err *err);
 
 /* The ids of one long text, by all workers; its spans, with --offsets. */
 enum pf_status encode_long(struct encode *e, const char *text, size_t len,

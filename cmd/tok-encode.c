@@ -120,15 +120,23 @@ static const struct cli_command command = {
 /* --- Texts --- */
 
 static enum pf_status
-encode_texts(void *ctx, const char *block, size_t len, cli_failure *failed,
-    void *where, size_t *n, struct pf_err *err)
+encode_texts(void *ctx, const struct cli_block *block, size_t *n,
+    struct pf_err *err)
 {
     struct tok_encode *t = ctx;
-    enum pf_status st = encode_block(&t->e, block, len, t->slurp ? -1
-        : t->nul ? '\0' : '\n', t->number, failed, where, n, err);
+    enum pf_status st = encode_block(&t->e, block, t->slurp ? -1
+        : t->nul ? '\0' : '\n', t->number, n, err);
 
     t->number += *n;
     return st;
+}
+
+static enum pf_status
+write_rest(void *ctx, struct pf_err *err)
+{
+    struct tok_encode *t = ctx;
+
+    return encode_settle(&t->e, err);
 }
 
 static enum pf_status
@@ -325,6 +333,7 @@ main(int argc, char **argv)
     struct cli_texts texts = {
         .ctx = &t,
         .batch = encode_texts,
+        .settle = write_rest,
         .drop = drop,
         .enough = enough,
         .end = finish,

@@ -48,22 +48,25 @@ struct pf_long_entry {
 _Static_assert(sizeof(struct pf_short_set) == 64, "a cache line");
 _Static_assert(sizeof(struct pf_long_entry) == 64, "a cache line");
 
-/* Memory that is zero, from the next multiple of 64 on. */
+/* Zero because it is written: where pages are only read at first, as calloc's
+ * would be, each is replaced when it is written, and stops all threads. */
 static void *
-zeroed(void **memory, size_t n)
+zeroed(size_t n)
 {
-    *memory = calloc(n + 64, 1);
-    return *memory ? (char *)*memory + (64 - (uintptr_t)*memory % 64) % 64
-        : NULL;
+    void *p = pf_memory_new(n);
+
+    if (p)
+        memset(p, 0, n);
+    return p;
 }
 
 enum pf_status
 pf_pieces_cache(struct pf_pieces *p, struct pf_err *err)
 {
     if (!p->shorts)
-        p->shorts = zeroed(&p->memory[0], sizeof *p->shorts << SHORT_BITS);
+        p->shorts = zeroed(sizeof *p->shorts << SHORT_BITS);
     if (!p->longs)
-        p->longs = zeroed(&p->memory[1], sizeof *p->longs << LONG_BITS);
+        p->longs = zeroed(sizeof *p->longs << LONG_BITS);
     if (!p->more)
         p->more = malloc((MORE + PF_PIECES_STEP) * sizeof *p->more);
     return p->shorts && p->longs && p->more ? PF_OK : pf_fail_mem(err);

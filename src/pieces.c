@@ -16,8 +16,8 @@ pf_pieces_fini(struct pf_pieces *p)
     free(p->spans);
     free(p->lens);
     free(p->unknown);
-    free(p->memory[0]);
-    free(p->memory[1]);
+    free(p->shorts);
+    free(p->longs);
     free(p->more);
     free(p->fresh);
     free(p->fresh_ids);

@@ -26,7 +26,6 @@ struct pf_pieces {
     size_t n_unknown, unknown_cap;
     struct pf_short_set *shorts; /* the caches; NULL until the first piece */
     struct pf_long_entry *longs;
-    void *memory[2];
     uint32_t *more;
     size_t n_more;
 

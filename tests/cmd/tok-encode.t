@@ -529,6 +529,44 @@ for options in '' '-c' '--raw u32' '-t' '--chunk 500:9' '--end' '-c --total'; do
             "1 $(cksum <want) $(cksum <want.err)"
     done
 done
+# Lines for many turns of several threads, some of which fail: Z is no token.
+python3 - <<'END'
+import base64
+with open("letters.tiktoken", "w") as f:
+    for i, c in enumerate(b"abcdefghijklmnopqrstuvwxyz \n"):
+        f.write("%s %d\n" % (base64.b64encode(bytes([c])).decode(), i))
+with open("lines", "w") as f:
+    for i in range(90000):
+        f.write("the cat %s sat%s\n" % (chr(97 + i % 26) * (i % 31),
+            " Z" if i % 23003 == 23000 else ""))
+END
+for options in '' '--keep-going' '--keep-going -c' '-c' '--keep-going -t' \
+    '--keep-going -c --total' '--keep-going --raw u16' '--fits -n 40' \
+    '--fits -n 43 --keep-going'; do
+    run "tok-encode -e letters.tiktoken --pattern gpt2 --threads 1 $options \
+        lines lines"
+    mv out want; mv err want.err; was=$status
+    for threads in 2 5; do
+        run "tok-encode -e letters.tiktoken --pattern gpt2 --threads $threads \
+            $options lines lines"
+        is "lines that fail $options, --threads $threads: the same output" \
+            "$status $(cksum <out) $(cksum <err)" \
+            "$was $(cksum <want) $(cksum <want.err)"
+    done
+done
+# What one turn has made is not kept back for a next one: else no one goes on.
+mkfifo go
+run '{ seq 200000; read -r x <go; seq 3; } \
+    | timeout 20 tok-encode -e gpt2 --threads 2 -c \
+    | { head -n 200000 | wc -l; echo >go; wc -l; }'
+is 'all is written before more is waited for' "$status $(tr -d ' ' <out)" \
+    '0 200000
+3'
+# Whichever thread writes, no one reading is told by the signal.
+run 'seq 300000 >many; for i in 1 2 3 4 5 6 7 8 9; do
+    { tok-encode -e gpt2 --threads 4 many; echo $? >>was; } | head -n $i$i$i$i
+    done >/dev/null; sort -u was'
+is 'a reader that goes' "$status $(cat out)$(cat err)" '0 141'
 want 'what becomes of each' 'tok-encode -e gpt2 -r --keep-going mixed \
     2>/dev/null' '' 1 '{"seq":0,"ids":[64]}
 {"seq":"q","pos":3,"done":"eos"}
