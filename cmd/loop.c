@@ -16,10 +16,7 @@
 #include "interrupt.h"
 #include "prompts.h"
 
-enum {
-    BACKLOG = 64, /* finished sequences that wait for an earlier one */
-    WAVES = 2,    /* parts in which the tokens of a step go in at least */
-};
+enum { BACKLOG = 64 }; /* finished sequences that wait for an earlier one */
 
 void
 loop_free_sequence(void *p)
@@ -204,14 +201,13 @@ wait_for_something(struct loop *l)
 
 /*
  * Tokens come out of the pipe one by one, but the model computes many as fast
- * as a few: they go in when half of the sequences that are past their prompts
- * have one, while the other half is in the pipe.  What else there is goes in
- * at once.
+ * as a few: they go in when all sequences that are past their prompts have
+ * one.  What else there is goes in at once.
  */
 static void
 send(struct loop *l, bool at_once)
 {
-    if (at_once || l->step * WAVES >= l->stepping)
+    if (at_once || l->step >= l->stepping)
         l->sending = true;
     if (!l->sending)
         return;

@@ -14,7 +14,7 @@
  * stack), read in long runs, and all rows of x pass over them; the chains wait
  * in y between panels.  Few rows would not pay for that copy: they take K_PASS
  * rows of w a pass, each w read once and in order, and the chains wait in
- * memory that is compact, whatever the stride of y (32 KiB of stack).
+ * memory that is compact, whatever the stride of y (40 KiB of stack).
  *
  * Products with w of [N, K] read w where it lies, a tile's columns being as
  * many streams far apart: a processor fetches those ahead better than
@@ -41,6 +41,7 @@ enum {
     NN_FEW = 32,        /* rows of x without panels */
     NN_SUMS = 8192,     /* outputs of theirs at a time */
     K_PASS = 8,         /* rows of w a pass */
+    K_RUN = 64,         /* elements of x side by side */
     NT_BLOCK = 48,      /* [N, K]: rows of w to a block */
     NT_NEAR = 512,      /* elements fetched ahead of a stream */
     NT_COLD = 1 << 18,  /* elements that no cache is trusted to hold */
@@ -293,12 +294,24 @@ nn_store(float *y, size_t ldy, const float *sums, size_t lds,
     }
 }
 
+/*
+ * K_RUN elements of M rows of x, row by row.  Many rows that stand some
+ * multiple of 2 KiB apart would drive each other out of the first level cache.
+ */
+INLINE void
+nn_gather(float *run, const float *x, size_t ldx, size_t M)
+{
+    for (size_t m = 0; m < M; m++)
+        for (size_t k = 0; k < K_RUN; k += VW)
+            vstore(run + m * K_RUN + k, vload(x + m * ldx + k));
+}
+
 INLINE void
 nn_few(size_t M, enum pf_dtype type, float *y, size_t ldy, const float *x,
     size_t ldx, const void *w, const float *bias, size_t K, size_t N,
     size_t n0, size_t n1)
 {
-    float sums[NN_SUMS];
+    float sums[NN_SUMS], run[NN_FEW * K_RUN];
 
     for (size_t n = n0, columns; n < n1; n += columns) {
         size_t lds, k = 0;
@@ -306,6 +319,12 @@ nn_few(size_t M, enum pf_dtype type, float *y, size_t ldy, const float *x,
         columns = at_most(n1 - n, NN_SUMS / M / VW * VW);
         lds = (columns + VW - 1) / VW * VW;
         memset(sums, 0, M * lds * sizeof *sums);
+        for (; M > K_PASS && ldx % 512 == 0 && k + K_RUN <= K; k += K_RUN) {
+            nn_gather(run, x + k, ldx, M);
+            for (size_t i = 0; i < K_RUN; i += K_PASS)
+                nn_pass(M, K_PASS, type, sums, lds, run + i, K_RUN, w,
+                    (k + i) * N + n, N, columns, K_PASS * N);
+        }
         for (; k + K_PASS <= K; k += K_PASS)
             nn_pass(M, K_PASS, type, sums, lds, x + k, ldx, w, k * N + n, N,
                 columns, k + 2 * K_PASS <= K ? K_PASS * N : 0);

@@ -228,6 +228,9 @@ test_product_rows(void **ctx)
             check_product(nt, types[i], PLAIN, 50, 37, 71, rows, false);
             check_product(nt, types[i], WILD, 50, 23, 52, rows, true);
             check_product(nt, types[i], PLAIN, 50, 160, 64, rows, true);
+            /* Rows of x at the same place of pages. */
+            check_product(nt, types[i], PLAIN, 50, 512, 70, rows, true);
+            check_product(nt, types[i], PLAIN, 50, 1024, 33, rows + 8, false);
         }
     }
 }
