@@ -41,6 +41,7 @@ enum {
     NN_FEW = 32,        /* rows of x without panels */
     NN_SUMS = 8192,     /* outputs of theirs at a time */
     K_PASS = 8,         /* rows of w a pass */
+    NN_NEAR = 256,      /* elements fetched ahead in them */
     K_RUN = 64,         /* elements of x side by side */
     NT_BLOCK = 48,      /* [N, K]: rows of w to a block */
     NT_NEAR = 512,      /* elements fetched ahead of a stream */
@@ -271,8 +272,14 @@ nn_pass(size_t M, const size_t kt, enum pf_dtype type, float *restrict sums,
     size_t n;
 
     for (n = 0; n + VW <= columns; n += VW) {
+        size_t next = ahead;
+
+        /* A little ahead in these rows, near their end in the next ones. */
+        if (type == PF_F32)
+            next = n + NN_NEAR < columns ? NN_NEAR
+                : ahead + NN_NEAR - columns;
         UNROLL for (size_t k = 0; k < kt; k++)
-            prefetch(w, type, i + n + k * N + ahead);
+            prefetch(w, type, i + n + k * N + next);
         nn_step(M, kt, type, VW, sums + n, lds, x, ldx, w, i + n, N);
     }
     if (n < columns)
