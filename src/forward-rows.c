@@ -8,7 +8,7 @@
 #include <stdlib.h>
 
 /* Columns of one task at least: of less, a row is too short to be read fast. */
-enum { COLUMN_TASK = 192 };
+enum { COLUMN_TASK = 192, FEW = 32 };
 
 /* Below this many multiplications a second thread costs more than it saves. */
 #define WORTH_A_THREAD ((size_t)1 << 19)
@@ -72,7 +72,7 @@ pf_run_linear(struct pf_runner *r, const struct pf_linear *lin, float *y,
     size_t threads = pf_pool_threads(r->pool), work = M * lin->in * lin->out;
 
     if (threads > 1 && work >= WORTH_A_THREAD) {
-        p.columns = pf_blocks_of(lin->out, 4 * threads);
+        p.columns = pf_blocks_of(lin->out, (M <= FEW ? 2 : 4) * threads);
         if (p.columns < COLUMN_TASK)
             p.columns = COLUMN_TASK;
         p.columns = pf_blocks_of(p.columns, 48) * 48;
