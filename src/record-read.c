@@ -463,6 +463,12 @@ foreign(const char *p)
     return NULL;
 }
 
+static bool
+is_space(char c)
+{
+    return c == '\n' || c == '\r' || c == ' ' || c == '\t';
+}
+
 /* Where a whole frame stands, once it is there. */
 struct frame {
     enum kind kind;
@@ -489,10 +495,14 @@ look(struct pf_reader *r, struct frame *f, struct pf_err *err)
         if (n == 0)
             return in->eof ? PF_END : PF_OK;
         p = in->data + in->start;
+        if (r->scanned && r->scanned < n && p[r->scanned] == '\n') {
+            *f = (struct frame){ LINE, r->scanned, 1 }; /* looked at before */
+            return PF_OK;
+        }
         kind = kind_of(p, n, in->eof);
         if (kind == UNKNOWN)
             return PF_OK;
-        if (kind != LINE || r->scanned || !strchr("\n\r \t", *p))
+        if (kind != LINE || r->scanned || !is_space(*p))
             break;
         pf_in_skip(in, 1); /* space before a record, or a line of it */
     }
