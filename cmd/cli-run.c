@@ -187,8 +187,7 @@ run_file(struct loop *l, const char *file)
             work(l);
         if (!pf_reader_ready(&r)) {
             work(l);
-            if (!l->stop && !pf_reader_ready(&r)) /* meanwhile */
-                cli_flush();
+            cli_flush();
         }
         if (l->stop)
             break;

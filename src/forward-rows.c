@@ -7,8 +7,11 @@
 #include <math.h>
 #include <stdlib.h>
 
-/* Columns of one task at least: of less, a row is too short to be read fast. */
-enum { COLUMN_TASK = 192, FEW = 32 };
+enum {
+    COLUMN_TASK = 192, /* columns of one task at least: of less, a row is too
+                          short to be read fast */
+    FEW = 32,          /* rows that wait for the weights: two tasks a thread */
+};
 
 /* Below this many multiplications a second thread costs more than it saves. */
 #define WORTH_A_THREAD ((size_t)1 << 19)

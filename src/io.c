@@ -18,7 +18,7 @@ enum {
     SHRINK = 4 * 1024 * 1024,
     EXPECT_MAX = 1 << 28,   /* bytes that are reserved before they come */
     TAKE_MIN = 32 * 1024,   /* bytes that are worth not copying */
-    PIECES = 16,            /* to one writev */
+    PARTS = 16,             /* to one writev */
     PIPE_SIZE = 1 << 20,    /* what Linux gives to anybody at most */
 };
 
@@ -185,7 +185,8 @@ pf_in_take(struct pf_in *in, size_t n, struct pf_memory *b)
     if (n < TAKE_MIN || rest > n)
         return NULL;
     if (had.cap < rest) {
-        had = (struct pf_memory){ pf_memory_new(rest + READ_MIN), rest + READ_MIN };
+        had.cap = rest + READ_MIN;
+        had.data = pf_memory_new(had.cap);
         if (!had.data)
             return NULL;
         pf_memory_fini(b);
@@ -209,7 +210,7 @@ pf_out_fini(struct pf_out *out)
     pf_buf_fini(&out->buf);
 }
 
-/* Of the pieces, n of them, those bytes are gone; returns how many are left. */
+/* Of the parts, n of them, those bytes are gone; returns how many are left. */
 static size_t
 shift(struct iovec *v, size_t n, size_t gone)
 {
@@ -257,7 +258,7 @@ enum pf_status
 pf_out_write_parts(struct pf_out *out, const struct pf_part *parts,
     size_t n, struct pf_err *err)
 {
-    struct iovec v[PIECES];
+    struct iovec v[PARTS];
     size_t bytes = 0, used = 0;
     enum pf_status st = PF_OK;
     uint64_t start;
@@ -276,7 +277,7 @@ pf_out_write_parts(struct pf_out *out, const struct pf_part *parts,
     for (size_t i = 0; !st && i < n; i++) {
         v[used++] = (struct iovec){ (void *)(uintptr_t)parts[i].p,
             parts[i].n };
-        if (used == PIECES || i + 1 == n) {
+        if (used == PARTS || i + 1 == n) {
             st = write_all(out->fd, v, used, err);
             used = 0;
         }
