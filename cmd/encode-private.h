@@ -60,6 +60,30 @@ enum pf_status encode_finish(struct encode_worker *w,
 size_t encode_slots(const struct encode *e, bool pair,
     const struct pf_slot **slots, size_t *ids);
 
+/* What a text has become, and where its ids lie in it. */
+struct encoded {
+    const uint32_t *ids;
+    const int32_t *segments; /* NULL: all 0 */
+    const size_t *spans;     /* with --offsets */
+    size_t n, cut;
+};
+
+/* What stands around a text, or two (b may be NULL), and they, in t. */
+enum pf_status encode_frame(struct encode_worker *w,
+    const struct pf_slot *slots, size_t n, const struct encode_body *a,
+    const struct encode_body *b, struct encoded *t, struct pf_err *err);
+
+/* The fields of a text, and the record as a line. */
+enum pf_status encode_add_record(struct encode_worker *w, struct pf_record *rec,
+    const struct encoded *t, struct pf_err *err);
+
+/*
+ * The pieces of a text, each a record with a seq of its own; a piece begins
+ * `overlap` ids or a few more before the end of the last one.
+ */
+enum pf_status encode_chunks(struct encode_worker *w, struct pf_record *rec,
+    const struct encode_body *text, struct pf_err *err);
+
 /* Bytes of text below which no other worker is woken. */
 enum { ENCODE_SHARE = 1 << 14 };
 

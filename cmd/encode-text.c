@@ -1,21 +1,11 @@
 /* One text becomes ids, and ids become what was asked for. */
 #include "encode-private.h"
 
-#include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include <pipeformer/json.h>
 #include <pipeformer/tokens.h>
 #include <pipeformer/utf8.h>
-
-/* What a text has become, and where its ids lie in it. */
-struct encoded {
-    const uint32_t *ids;
-    const int32_t *segments; /* NULL: all 0 */
-    const size_t *spans;     /* with --offsets */
-    size_t n, cut;
-};
 
 /* --- What is written --- */
 
@@ -127,9 +117,8 @@ set_ids(struct pf_record *rec, const char *name, const void *ids, size_t n,
     return PF_OK;
 }
 
-/* The fields of a text, and the record as a line. */
-static enum pf_status
-add_record(struct encode_worker *w, struct pf_record *rec,
+enum pf_status
+encode_add_record(struct encode_worker *w, struct pf_record *rec,
     const struct encoded *t, struct pf_err *err)
 {
     const struct encode *e = w->e;
@@ -170,9 +159,8 @@ encode_add_span(struct encode_worker *w, size_t from, size_t to)
     pf_buf_add(&w->spans, &to, sizeof to);
 }
 
-/* What stands around the texts, and them. */
-static enum pf_status
-frame(struct encode_worker *w, const struct pf_slot *slots, size_t n,
+enum pf_status
+encode_frame(struct encode_worker *w, const struct pf_slot *slots, size_t n,
     const struct encode_body *a, const struct encode_body *b, struct encoded *t,
     struct pf_err *err)
 {
@@ -226,99 +214,6 @@ encode_slots(const struct encode *e, bool pair, const struct pf_slot **slots,
     return n;
 }
 
-/* The last place at or before `at`, after `limit`, that is not within a
- * character; `at` if there is none. */
-static size_t
-border(const struct encode *e, const uint32_t *ids, size_t at, size_t limit)
-{
-    for (size_t i = at; i > limit; i--)
-        if (!pf_tokenizer_continues(e->tok, ids[i]))
-            return i;
-    return at;
-}
-
-/* The first such place from `at` on, before `end`; else that. */
-static size_t
-next_border(const struct encode *e, const uint32_t *ids, size_t at,
-    size_t end)
-{
-    while (at < end && pf_tokenizer_continues(e->tok, ids[at]))
-        at++;
-    return at;
-}
-
-/* Where a piece that begins at `from` ends: at a border behind `end`, if any
- * is near enough. */
-static size_t
-last_border(const struct encode *e, const struct encode_body *text, size_t from,
-    size_t room, size_t end)
-{
-    return text->n - from > room ? border(e, text->ids, from + room,
-        end > from ? end : from) : text->n;
-}
-
-/* What stands for the text in the seq of its pieces. */
-static enum pf_status
-name_of(const struct pf_record *rec, struct pf_buf *name, struct pf_err *err)
-{
-    const struct pf_field *f = pf_record_field(rec, "seq");
-
-    if (f->text[0] == '"')
-        return pf_json_text_string(f->text, f->len, name, err);
-    pf_buf_add(name, f->text, f->len);
-    return pf_buf_check(name, err);
-}
-
-/*
- * The pieces of a text, each a record with a seq of its own; a piece begins
- * `overlap` ids or a few more before the end of the last one.
- */
-static enum pf_status
-add_chunks(struct encode_worker *w, struct pf_record *rec,
-    const struct encode_body *text, struct pf_err *err)
-{
-    const struct encode *e = w->e;
-    const struct pf_slot *slots;
-    struct pf_buf name = PF_BUF_INIT;
-    size_t n_frame, n_slots = encode_slots(e, false, &slots, &n_frame);
-    size_t room = e->chunk - n_frame, from = 0, to = 0, end = 0, base;
-    struct encoded t = { .cut = 0 };
-    struct encode_body piece;
-    enum pf_status st = name_of(rec, &name, err);
-
-    base = name.len;
-    for (size_t i = 0; !st; i++) {
-        to = last_border(e, text, from, room, end);
-        /* Where what overlaps leaves no room for a character, less does. */
-        while (from < end && to < text->n
-            && pf_tokenizer_continues(e->tok, text->ids[to])) {
-            from = next_border(e, text->ids, from + 1, end);
-            to = last_border(e, text, from, room, end);
-        }
-        piece = (struct encode_body){ text->ids + from, e->offsets
-            ? text->spans + 2 * from : NULL, to - from };
-        name.len = base;
-        pf_buf_printf(&name, ".%zu", i);
-        if ((st = pf_buf_check(&name, err))
-            || (st = pf_record_set_string(rec, "seq", name.data, name.len,
-                    err))
-            || (st = pf_record_set_i64(rec, "overlap", (int64_t)(end - from),
-                    err))
-            || (st = frame(w, slots, n_slots, &piece, NULL, &t, err))
-            || (st = add_record(w, rec, &t, err)))
-            break;
-        w->sum += t.n;
-        end = to;
-        if (end == text->n)
-            break;
-        from = border(e, text->ids, end - (e->overlap < end ? e->overlap
-            : end), end > room ? end - room : 0);
-        from = next_border(e, text->ids, from, end);
-    }
-    pf_buf_fini(&name);
-    return st;
-}
-
 /* The output of one text that has been encoded. */
 static enum pf_status
 add_output(struct encode_worker *w, struct pf_record *rec, uint64_t number,
@@ -347,7 +242,7 @@ add_output(struct encode_worker *w, struct pf_record *rec, uint64_t number,
         break;
     case ENCODE_RECORDS:
         if (rec)
-            st = add_record(w, rec, t, err);
+            st = encode_add_record(w, rec, t, err);
         else
             add_line(&w->out, e, number, t);
     }
@@ -388,13 +283,13 @@ encode_finish(struct encode_worker *w, const struct encode_job *job,
     if (st)
         return st;
     if (e->chunk)
-        return add_chunks(w, rec, a, err);
+        return encode_chunks(w, rec, a, err);
     if (n_slots == 1) {
         t.ids = a->ids;
         t.spans = a->spans;
         t.n = a->n;
     } else {
-        st = frame(w, slots, n_slots, a, b, &t, err);
+        st = encode_frame(w, slots, n_slots, a, b, &t, err);
         if (st)
             return st;
     }
