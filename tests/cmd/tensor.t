@@ -257,6 +257,13 @@ if [ -d "$mini" ]; then
             and .[5][0][1] < .[5][0][2] - 0.1
             and (.[5][0][1] - 0.59 | fabs) < 0.01
             and (.[5][0][2] - 0.81 | fabs) < 0.01'
+    # And as the page has it, word for word but for where the model lies.
+    sed -n '/^export PIPEFORMER_MODEL/,/^\.Ed/p' \
+        "$PF_SOURCE/man/pipeformer.7" | sed -e '1d;$d' -e 's/\\e/\\/g' >apple.sh
+    check 'the page has the apple' '[ $(wc -l <apple.sh) -ge 6 ]'
+    want 'the apple of the page' \
+        "PIPEFORMER_MODEL='$mini' sh apple.sh | sed -n '16p'" '' 0 \
+        '[100,59,81]'
 else
     skip 'the apple' "no $mini"
 fi
