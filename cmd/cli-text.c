@@ -5,17 +5,14 @@
 
 enum {
     LONG = 1 << 20,    /* from here on a text is worked on in parts */
-    BATCH = 1 << 20,   /* bytes that several threads are given at once */
-    MUCH = 1 << 16,    /* where so many are, more may come */
+    MORE = 1 << 16,    /* bytes that come behind a block at once */
 };
 
 struct reader {
     const struct cli_texts *t;
     const char *file;
     struct pf_in in;
-    struct pf_memory block; /* of the texts that are worked on, if `away` */
-    bool away;
-    size_t ahead; /* bytes of `in` that have come meanwhile, at its end */
+    struct pf_memory block; /* of the texts that several threads work on */
     uint64_t number; /* of the texts that are done with, in this file */
     bool parts; /* the text at hand has begun to be worked on */
     bool bad;   /* and failed: the rest of it is passed over */
@@ -40,67 +37,68 @@ broken(struct reader *r, const struct pf_err *err)
     return failed(r, 0, err);
 }
 
-/* What was put off is written. */
-static void
-settle(const struct cli_texts *t)
+/* The bytes that are there. */
+static const char *
+there(const struct reader *r, size_t *n)
 {
-    struct pf_err err;
-
-    if (t->settle(t->ctx, &err))
-        cli_die_writing(&err);
+    *n = r->in.end - r->in.start;
+    return r->in.data ? r->in.data + r->in.start : "";
 }
 
-/* Takes what is there, up to a batch; a failure comes again. */
-static void
-take_more(struct pf_in *in)
+/* How much of what is there is whole texts, if the first `seen` bytes have no
+ * end of one. */
+static size_t
+whole(const struct reader *r, size_t seen)
 {
-    struct pf_err later;
+    const char *end, *p;
+    size_t n;
 
-    do
-        if (in->end - in->start >= MUCH)
-            pf_in_expect(in, BATCH);
-    while (in->end - in->start < BATCH && pf_in_ready(in)
-        && !pf_in_fill(in, &later));
+    p = there(r, &n);
+    if (r->t->delimiter < 0)
+        return 0;
+    if (r->parts) {
+        end = n > seen ? memchr(p + seen, r->t->delimiter, n - seen) : NULL;
+        return end ? (size_t)(end - p) + 1 : 0;
+    }
+    while (n > seen && p[n - 1] != (char)r->t->delimiter)
+        n--;
+    return n > seen ? n : 0;
 }
 
-/* As cli_block's `meanwhile`. */
-static void
-read_ahead(void *where)
+/* As cli_block's.  A failure to read comes again. */
+static const char *
+more(void *where, struct pf_memory *memory, size_t *len)
 {
     struct reader *r = where;
-    size_t have = r->in.end - r->in.start;
+    size_t seen = r->in.end - r->in.start;
+    struct pf_err later;
 
-    if (r->away && !r->in.eof && pf_in_ready(&r->in))
-        take_more(&r->in);
-    r->ahead += r->in.end - r->in.start - have;
-}
-
-/* The bytes of the input, but for those that are known only from now on. */
-static const char *
-known(const struct reader *r, size_t *n)
-{
-    *n = r->in.end - r->in.start - r->ahead;
-    return r->in.data ? r->in.data + r->in.start : "";
+    while (r->in.end - r->in.start < MORE && pf_in_ready(&r->in))
+        if (pf_in_fill(&r->in, &later))
+            break;
+    *len = whole(r, seen);
+    return *len ? pf_in_take(&r->in, *len, memory) : NULL;
 }
 
 /* Hands on whole texts; false if no more are to be read. */
 static bool
 batch(struct reader *r, const char *block, size_t len)
 {
-    struct cli_block b = { block, len, failed, read_ahead, r };
-    const char *p = cli.threads > 1 ? pf_in_take(&r->in, len, &r->block)
+    struct cli_block b = { block, len, failed, NULL, r };
+    const char *taken = cli.threads > 1 ? pf_in_take(&r->in, len, &r->block)
         : NULL;
     struct pf_err err;
     size_t n = 0;
 
-    r->away = p != NULL;
-    if (r->away)
-        b.p = p;
+    if (taken) {
+        b.p = taken;
+        b.more = more;
+    }
     if (r->t->batch(r->t->ctx, &b, &n, &err)) {
         broken(r, &err);
         return false;
     }
-    if (!r->away)
+    if (!taken)
         pf_in_skip(&r->in, len);
     r->number += n;
     cli_stats.records += n;
@@ -130,42 +128,6 @@ part(struct reader *r, const char *p, size_t len, bool last)
     return !(r->t->enough && r->t->enough(r->t->ctx));
 }
 
-/* Waits for more, and takes what is there: for several threads, much of it. */
-static enum pf_status
-fill(struct reader *r, struct pf_err *err)
-{
-    enum pf_status st = PF_OK;
-
-    if (!r->ahead) {
-        if (!pf_in_ready(&r->in)) {
-            settle(r->t);
-            cli_flush();
-        }
-        st = pf_in_fill(&r->in, err);
-    }
-    if (!st && cli.threads > 1 && pf_in_ready(&r->in))
-        take_more(&r->in);
-    r->ahead = 0;
-    return st;
-}
-
-/* How much of n bytes is whole texts, of which the first `seen` have none. */
-static size_t
-whole(const struct reader *r, const char *p, size_t n, size_t seen)
-{
-    const char *end;
-
-    if (r->t->delimiter < 0)
-        return 0;
-    if (r->parts) {
-        end = n > seen ? memchr(p + seen, r->t->delimiter, n - seen) : NULL;
-        return end ? (size_t)(end - p) + 1 : 0;
-    }
-    while (n > seen && p[n - 1] != (char)r->t->delimiter)
-        n--;
-    return n > seen ? n : 0;
-}
-
 /* All texts of an open file; false if no more is to be read. */
 static bool
 each(struct reader *r)
@@ -176,7 +138,7 @@ each(struct reader *r)
     const char *p = "";
 
     for (;;) {
-        while ((n = whole(r, p, have, seen))) {
+        while ((n = whole(r, seen))) {
             if (r->parts) {
                 if (!part(r, p, n - 1, true))
                     return false;
@@ -184,7 +146,7 @@ each(struct reader *r)
             } else if (!batch(r, p, n)) {
                 return false;
             }
-            p = known(r, &have);
+            p = there(r, &have);
             seen = tried = 0;
         }
         seen = have;
@@ -193,18 +155,19 @@ each(struct reader *r)
             tried = have;
             if (!part(r, p, have, false))
                 return false;
-            known(r, &seen);
+            there(r, &seen);
             if (seen < have)
                 tried = 0;
         }
-        st = fill(r, &err);
-        p = known(r, &have);
+        if (!pf_in_ready(&r->in))
+            cli_flush();
+        st = pf_in_fill(&r->in, &err);
+        p = there(r, &have);
         if (st == PF_END)
             break;
         if (st) {
             if (r->parts)
                 r->t->drop(r->t->ctx);
-            settle(r->t);
             return cli_failed(r->file, r->number + 1, NULL, err.msg);
         }
     }
@@ -228,7 +191,6 @@ cli_run_texts(const struct cli_texts *texts)
         r.file = cli.files[i];
         r.number = 0;
         r.parts = r.bad = false;
-        r.ahead = 0;
         if (cli_is_fifo(r.file))
             cli_flush();
         if (pf_in_open(&r.in, r.file, &err)) {
@@ -236,7 +198,6 @@ cli_run_texts(const struct cli_texts *texts)
             continue;
         }
         go_on = each(&r);
-        settle(texts);
         cli_count_input(&r.in);
         pf_in_fini(&r.in);
     }

@@ -166,9 +166,13 @@ struct cli_block {
     size_t len;
     cli_failure *failed;
 
-    /* Reads ahead, if there is something to read.  To be called by one thread
-     * while others work on the block. */
-    void (*meanwhile)(void *where);
+    /*
+     * The texts behind the block, and behind those that this gave, whole ones
+     * and not very many: if they are there, for it waits for nothing.  They
+     * lie in `memory`, which is the caller's; NULL: it is done for now.  May be
+     * NULL.
+     */
+    const char *(*more)(void *where, struct pf_memory *memory, size_t *len);
     void *where;
 };
 
@@ -190,10 +194,6 @@ struct cli_texts {
      */
     enum pf_status (*batch)(void *ctx, const struct cli_block *block,
         size_t *n, struct pf_err *err);
-
-    /* Writes what `batch` may have put off: before anything else is written,
-     * and before input is waited for. */
-    enum pf_status (*settle)(void *ctx, struct pf_err *err);
 
     /*
      * Works on the beginning of a long text, or of its rest, and says in

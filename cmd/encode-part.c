@@ -1,156 +1,13 @@
 /*
- * Texts as bytes.  Many in a block go in turns: what comes of one turn is
- * written while the next is worked on, and then more input is read, so that no
- * thread waits for either.  Of a text that does not end, or not soon, what is
- * certain becomes ids and is written, and the rest waits for more.
+ * A long text is shared among threads at places where it may be cut.  Of one
+ * that does not end, or not soon, what is certain becomes ids and is written,
+ * and the rest waits for more.
  */
 #include "encode-private.h"
 
-#include <errno.h>
 #include <string.h>
 
 #include <pipeformer/pool.h>
-
-enum { TURN = 1 << 15 }; /* bytes of texts that a worker is given at once */
-
-/* --- Many texts --- */
-
-/* In rounds in which no byte of the sums overflows: a loop for vectors. */
-static size_t
-count_bytes(const char *p, size_t n, char c)
-{
-    enum { LANES = 64, ROUND = 255 };
-    unsigned char sums[LANES];
-    size_t count = 0;
-
-    while (n >= LANES) {
-        memset(sums, 0, sizeof sums);
-        for (size_t k = 0; k < ROUND && n >= LANES; k++) {
-            for (size_t i = 0; i < LANES; i++)
-                sums[i] += p[i] == c;
-            p += LANES;
-            n -= LANES;
-        }
-        for (size_t i = 0; i < LANES; i++)
-            count += sums[i];
-    }
-    for (size_t i = 0; i < n; i++)
-        count += p[i] == c;
-    return count;
-}
-
-/* One thread looks after output and input, the others begin with the texts. */
-static void
-turn(void *ctx, size_t i)
-{
-    struct encode *e = ctx;
-
-    if (i > 0) {
-        encode_work(e, i - 1);
-        return;
-    }
-    e->st = encode_settle(e, &e->err);
-    e->error = errno;
-    e->block->meanwhile(e->block->where);
-}
-
-/* Parts the texts among workers, how many; *n is how many texts there are. */
-static size_t
-deal(struct encode *e, const char *block, size_t len, int delimiter,
-    uint64_t number, size_t first, size_t *n)
-{
-    const char *end = block + len, *to;
-    size_t workers = len / ENCODE_SHARE + 1;
-
-    if (workers > e->n_workers)
-        workers = e->n_workers;
-    *n = 0;
-    for (size_t k = 0; k < workers; k++) {
-        struct encode_worker *w = &e->workers[k];
-
-        to = block + (size_t)(end - block) / (workers - k);
-        to = k + 1 < workers ? memchr(to, delimiter, (size_t)(end - to))
-            : NULL;
-        w->block = block;
-        w->end = to ? to + 1 : end;
-        w->delimiter = delimiter;
-        w->number = number + *n;
-        w->first = first + *n;
-        *n += count_bytes(block, (size_t)(w->end - block), (char)delimiter);
-        block = w->end;
-    }
-    *n += end[-1] != (char)delimiter;
-    return workers;
-}
-
-/* Texts that are worked on together, `first` of the batch. */
-static enum pf_status
-some_texts(struct encode *e, const char *block, size_t len, int delimiter,
-    uint64_t number, size_t first, size_t *n, struct encode_told *told,
-    struct pf_err *err)
-{
-    size_t workers = deal(e, block, len, delimiter, number, first, n);
-    struct encode_worker *made = e->workers;
-    enum pf_status st;
-    bool bad = false;
-
-    if (workers > 1) {
-        pf_pool_run(e->pool, turn, e, workers + 1);
-        *err = e->err;
-        st = e->st;
-        errno = e->error;
-    } else {
-        st = encode_settle(e, err);
-        encode_work(e, 0);
-    }
-    for (size_t k = 0; k < workers; k++)
-        bad |= made[k].st != PF_OK;
-    if (workers == 1 || bad) {
-        for (size_t k = 0; k < workers && !st && !told->stop; k++)
-            st = encode_write_share(e, &made[k], made[k].first, told, err);
-        return st;
-    }
-    for (size_t k = 0; k < workers; k++)
-        encode_add_up(e, &made[k]);
-    e->n_waiting = workers;
-    e->workers = e->others;
-    e->others = made;
-    return st;
-}
-
-enum pf_status
-encode_block(struct encode *e, const struct cli_block *block, int delimiter,
-    uint64_t number, size_t *n, struct pf_err *err)
-{
-    const char *p = block->p, *end = p + block->len, *to;
-    struct encode_told told = { block->failed, block->where, false };
-    struct encode_job job = { .text = p, .number = number };
-    enum pf_status st = PF_OK;
-    size_t text = block->len, most = e->n_workers * TURN, count;
-
-    e->block = block;
-    if (delimiter >= 0 && (to = memchr(p, delimiter, text)))
-        text = (size_t)(to - p);
-    if (text + 1 >= block->len) { /* one text */
-        *n = 1;
-        job.len = text;
-        st = encode_settle(e, err);
-        return st ? st : encode_jobs(e, &job, 1, block->failed, block->where,
-            err);
-    }
-    /* Not too much at a time, so that a worker's output stays in its cache. */
-    for (*n = 0; p < end && !st && !told.stop; p = to) {
-        to = (size_t)(end - p) > most ? memchr(p + most, delimiter,
-            (size_t)(end - p) - most) : NULL;
-        to = to ? to + 1 : end;
-        st = some_texts(e, p, (size_t)(to - p), delimiter, number + *n, *n,
-            &count, &told, err);
-        *n += count;
-    }
-    return st;
-}
-
-/* --- One long text --- */
 
 static void
 work_part_with(struct encode_worker *w, struct pf_encoder *enc)
@@ -252,8 +109,6 @@ encode_part(void *ctx, const char *text, size_t len, bool last, size_t *used,
     enum pf_status st;
     size_t n = 0, n_frame, n_slots, i;
 
-    if (encode_settle(e, err))
-        return err->status;
     n_slots = encode_slots(e, false, &slots, &n_frame);
     *used = last ? len : pf_encoder_border(enc, text, len);
     if (*used || last) {

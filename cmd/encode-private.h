@@ -14,7 +14,7 @@ struct encode_coder {
 /* A share of the texts, and what comes of it.  There are more of them than
  * threads, so that all are at work until the last is done. */
 struct encode_worker {
-    struct pf_encoder *enc; /* while it works */
+    struct pf_encoder *enc; /* that it works with */
     struct pf_buf out, ids, segments, spans;
     struct pf_record rec;
     uint64_t sum;
@@ -27,6 +27,8 @@ struct encode_worker {
     int delimiter;
     uint64_t number;
     size_t first; /* of the whole batch */
+    struct pf_memory memory; /* of the block, if it was read for this worker */
+    bool made; /* what comes of the block is there, not written yet */
     const struct encode *e;
     const char *text; /* or a part of a long one */
     size_t len, base;
@@ -92,12 +94,9 @@ struct encode_coder *encode_take_coder(struct encode *e);
 
 /* Makes the share of a worker: until all is done or a text fails, which is not
  * counted. */
-void encode_work(void *e, size_t worker);
+void encode_make(struct encode_worker *w, struct pf_encoder *enc);
 
-/* Adds a worker's sums to those of all. */
-void encode_add_up(struct encode *e, struct encode_worker *w);
-
-/* That, and writes what the worker has made. */
+/* Adds a worker's sums to those of all, and writes what it has made. */
 enum pf_status encode_collect(struct encode *e, struct encode_worker *w,
     struct pf_err *err);
 

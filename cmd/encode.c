@@ -50,8 +50,7 @@ encode_start(struct encode *e, const char *special)
     e->n_workers = e->n_coders == 1 ? 1 : e->n_coders * SHARES;
     e->coders = calloc(e->n_coders, sizeof *e->coders);
     e->workers = calloc(e->n_workers, sizeof *e->workers);
-    e->others = calloc(e->n_workers, sizeof *e->others);
-    if (!e->coders || !e->workers || !e->others)
+    if (!e->coders || !e->workers)
         cli_die("out of memory");
     for (size_t i = 0; i < e->n_coders; i++) {
         if (pf_encoder_new(&e->coders[i].enc, e->tok, &err))
@@ -62,8 +61,8 @@ encode_start(struct encode *e, const char *special)
         atomic_flag_clear(&e->coders[i].busy);
     }
     for (size_t i = 0; i < e->n_workers; i++) {
-        e->workers[i].rec = e->others[i].rec = (struct pf_record)PF_RECORD_INIT;
-        e->workers[i].e = e->others[i].e = e;
+        e->workers[i].rec = (struct pf_record)PF_RECORD_INIT;
+        e->workers[i].e = e;
     }
 }
 
@@ -74,6 +73,7 @@ worker_fini(struct encode_worker *w)
     pf_buf_fini(&w->ids);
     pf_buf_fini(&w->segments);
     pf_buf_fini(&w->spans);
+    pf_memory_fini(&w->memory);
     pf_record_fini(&w->rec);
 }
 
@@ -82,13 +82,10 @@ encode_fini(struct encode *e)
 {
     for (size_t i = 0; i < e->n_coders; i++)
         pf_encoder_free(e->coders[i].enc);
-    for (size_t i = 0; i < e->n_workers; i++) {
+    for (size_t i = 0; i < e->n_workers; i++)
         worker_fini(&e->workers[i]);
-        worker_fini(&e->others[i]);
-    }
     free(e->coders);
     free(e->workers);
-    free(e->others);
     pf_pool_free(e->pool);
 }
 
@@ -102,13 +99,13 @@ encode_take_coder(struct encode *e)
 
 /* --- Many texts --- */
 
-/* Until all is done or one fails, which is not counted. */
-static void
-work_with(struct encode_worker *w)
+void
+encode_make(struct encode_worker *w, struct pf_encoder *enc)
 {
     struct encode_job job = { 0 };
     const char *end;
 
+    w->enc = enc;
     w->st = PF_OK;
     for (w->done = 0; !w->block && w->done < w->n; w->done++) {
         w->st = encode_one(w, &w->jobs[w->done], &w->err);
@@ -132,19 +129,18 @@ work_with(struct encode_worker *w)
     }
 }
 
-void
-encode_work(void *ctx, size_t i)
+static void
+work(void *ctx, size_t i)
 {
     struct encode *e = ctx;
     struct encode_coder *coder = encode_take_coder(e);
 
-    e->workers[i].enc = coder->enc;
-    work_with(&e->workers[i]);
+    encode_make(&e->workers[i], coder->enc);
     atomic_flag_clear(&coder->busy);
 }
 
-void
-encode_add_up(struct encode *e, struct encode_worker *w)
+static void
+add_up(struct encode *e, struct encode_worker *w)
 {
     e->sum += w->sum;
     cli_stats.tokens += w->sum;
@@ -158,21 +154,10 @@ encode_collect(struct encode *e, struct encode_worker *w, struct pf_err *err)
 {
     enum pf_status st = PF_OK;
 
-    encode_add_up(e, w);
+    add_up(e, w);
     if (w->out.len)
         st = pf_out_write(&cli_out, w->out.data, w->out.len, err);
     pf_buf_clear(&w->out);
-    return st;
-}
-
-enum pf_status
-encode_settle(struct encode *e, struct pf_err *err)
-{
-    enum pf_status st = PF_OK;
-
-    for (size_t i = 0; i < e->n_waiting && !st; i++)
-        st = encode_collect(e, &e->others[i], err);
-    e->n_waiting = 0;
     return st;
 }
 
@@ -192,11 +177,9 @@ encode_write_share(struct encode *e, struct encode_worker *w, size_t first,
     for (;;) {
         st = encode_collect(e, w, err);
         first += w->done;
-        if (st || !w->st)
-            return st;
         told->stop = answered(e);
-        if (told->stop)
-            return PF_OK;
+        if (st || !w->st || told->stop)
+            return st;
         if (!told->failed(told->where, first, &w->err)) {
             told->stop = true;
             return PF_OK;
@@ -208,7 +191,7 @@ encode_write_share(struct encode *e, struct encode_worker *w, size_t first,
             w->jobs += w->done + 1;
             w->n -= w->done + 1;
         }
-        encode_work(e, (size_t)(w - e->workers));
+        encode_make(w, w->enc);
     }
 }
 
@@ -235,7 +218,7 @@ share(struct encode *e, struct encode_job *jobs, size_t n, size_t first,
             i++;
         }
     }
-    pf_pool_run(e->pool, encode_work, e, workers);
+    pf_pool_run(e->pool, work, e, workers);
     for (size_t k = 0; k < workers && !st && !told->stop; k++) {
         w = &e->workers[k];
         st = encode_write_share(e, w, first + (size_t)(w->jobs - jobs), told,

@@ -41,12 +41,6 @@ struct encode {
     size_t n_coders;
     struct encode_worker *workers; /* several for each thread */
     size_t n_workers;
-    struct encode_worker *others; /* as many, if there are several threads */
-    size_t n_waiting; /* of the others: what they have made is to be written */
-    const struct cli_block *block; /* that is worked on */
-    enum pf_status st; /* of writing it */
-    struct pf_err err;
-    int error; /* errno then, of the thread that wrote */
 };
 
 /*
@@ -74,14 +68,11 @@ enum pf_status encode_jobs(struct encode *e, struct encode_job *jobs,
 /*
  * The same for texts in a block of bytes, each with the byte `delimiter`
  * behind it but maybe the last; -1: it is one text.  They are numbered from
- * `number`; *n is how many there are.  With several threads some of what comes
- * of them may not be written yet.
+ * `number`; *n is how many there are, those included that come behind the block
+ * (struct cli_block).
  */
 enum pf_status encode_block(struct encode *e, const struct cli_block *block,
     int delimiter, uint64_t number, size_t *n, struct pf_err *err);
-
-/* Now it is. */
-enum pf_status encode_settle(struct encode *e, struct pf_err *err);
 
 /* Whether a long text may be worked on in parts: no record is made of it. */
 bool encode_parts(const struct encode *e);

@@ -132,14 +132,6 @@ encode_texts(void *ctx, const struct cli_block *block, size_t *n,
 }
 
 static enum pf_status
-write_rest(void *ctx, struct pf_err *err)
-{
-    struct tok_encode *t = ctx;
-
-    return encode_settle(&t->e, err);
-}
-
-static enum pf_status
 encode_part_of(void *ctx, const char *text, size_t len, bool last,
     size_t *used, struct pf_err *err)
 {
@@ -333,7 +325,6 @@ main(int argc, char **argv)
     struct cli_texts texts = {
         .ctx = &t,
         .batch = encode_texts,
-        .settle = write_rest,
         .drop = drop,
         .enough = enough,
         .end = finish,

@@ -184,8 +184,8 @@ pf_in_take(struct pf_in *in, size_t n, struct pf_memory *b)
 
     if (n < TAKE_MIN || rest > n)
         return NULL;
-    if (had.cap < rest) {
-        had.cap = rest + READ_MIN;
+    if (had.cap < rest + READ_MIN) {
+        had.cap = rest + 2 * READ_MIN;
         had.data = pf_memory_new(had.cap);
         if (!had.data)
             return NULL;
