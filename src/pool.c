@@ -12,16 +12,20 @@
 #include <unistd.h>
 
 /*
- * A run is opened under the lock, its tasks are handed out by an atomic
- * counter, and it is closed under the lock.  A thread takes part only if it
- * comes while the run is open; the caller waits for those that did, not for
- * those that still sleep: a run of few small tasks costs no more than the
- * caller's own loop.
+ * Tasks are handed out by an atomic counter.  A thread takes part in a run only
+ * if it comes while the run is open; the caller closes it when no task is left
+ * and waits for those that came, not for those that still sleep: a run of few
+ * small tasks costs no more than the caller's own loop.
  *
  * Runs follow each other closely (one a matrix product), so both sides look
- * for each other a few microseconds before they sleep.  No longer: the
- * processor may be another filter's, and while one spins there it is not
- * working (six filters share two cores).
+ * for each other a few microseconds before they sleep, and the lock is for
+ * sleeping only.  No longer: the processor may be another filter's, and while
+ * one spins there it is not working (six filters share two cores).
+ *
+ * Who changes one of two variables looks at the other one afterwards: `inside`
+ * and `run`, `sleepers` and `run`, `inside` and `waiting`.  In one order of all
+ * of that, which C11's atomics have by default, at least one of two threads
+ * sees what the other has done.
  */
 
 enum {
@@ -33,16 +37,18 @@ struct pf_pool {
     size_t n_threads, n_started;
     pthread_t *threads;
 
-    pthread_mutex_t lock;
-    pthread_cond_t opened, left;
-    bool open, quit;
-    atomic_uint run;     /* counts runs; changes under the lock */
-    atomic_size_t inside; /* threads within the run; up under the lock */
-
+    atomic_uint run;      /* counts openings and closings: odd while open */
+    atomic_size_t inside; /* threads that may look at what follows */
     void (*task)(void *, size_t);
     void *ctx;
     size_t n;
     atomic_size_t next;
+
+    pthread_mutex_t lock;
+    pthread_cond_t opened, left;
+    atomic_size_t sleepers; /* until `opened` */
+    atomic_bool waiting;    /* the caller, until `left` */
+    bool quit;
 };
 
 static void
@@ -62,35 +68,54 @@ work(struct pf_pool *p)
         p->task(p->ctx, i);
 }
 
+/* Whether a run is open that is not the one that was seen. */
+static bool
+is_open(struct pf_pool *p, unsigned seen)
+{
+    unsigned run = atomic_load(&p->run);
+
+    return run % 2 && run != seen;
+}
+
+/* Until a run is open that is not `seen`; false if the pool is done with. */
+static bool
+sleep_until_opened(struct pf_pool *p, unsigned seen)
+{
+    bool quit;
+
+    pthread_mutex_lock(&p->lock);
+    atomic_fetch_add(&p->sleepers, 1);
+    while (!p->quit && !is_open(p, seen))
+        pthread_cond_wait(&p->opened, &p->lock);
+    atomic_fetch_sub(&p->sleepers, 1);
+    quit = p->quit;
+    pthread_mutex_unlock(&p->lock);
+    return !quit;
+}
+
 static void *
 thread_main(void *arg)
 {
     struct pf_pool *p = arg;
-    unsigned seen = 0;
+    unsigned seen = 0, run;
 
     for (;;) {
-        for (int i = 0; i < SPINS && atomic_load(&p->run) == seen; i++)
+        for (int i = 0; i < SPINS && !is_open(p, seen); i++)
             relax();
-        pthread_mutex_lock(&p->lock);
-        while (!p->quit && (!p->open || atomic_load(&p->run) == seen)) {
-            seen = atomic_load(&p->run);
-            pthread_cond_wait(&p->opened, &p->lock);
-        }
-        if (p->quit)
-            break;
-        seen = atomic_load(&p->run);
+        if (!is_open(p, seen) && !sleep_until_opened(p, seen))
+            return NULL;
         atomic_fetch_add(&p->inside, 1);
-        pthread_mutex_unlock(&p->lock);
-
-        work(p);
-
-        pthread_mutex_lock(&p->lock);
-        if (atomic_fetch_sub(&p->inside, 1) == 1)
+        run = atomic_load(&p->run); /* it may be closed by now */
+        if (run % 2 && run != seen) {
+            seen = run;
+            work(p);
+        }
+        if (atomic_fetch_sub(&p->inside, 1) == 1 && atomic_load(&p->waiting)) {
+            pthread_mutex_lock(&p->lock);
             pthread_cond_signal(&p->left);
-        pthread_mutex_unlock(&p->lock);
+            pthread_mutex_unlock(&p->lock);
+        }
     }
-    pthread_mutex_unlock(&p->lock);
-    return NULL;
 }
 
 void
@@ -102,24 +127,28 @@ pf_pool_run(struct pf_pool *p, void (*task)(void *ctx, size_t i), void *ctx,
             task(ctx, i);
         return;
     }
-    pthread_mutex_lock(&p->lock);
     p->task = task;
     p->ctx = ctx;
     p->n = n;
     atomic_store(&p->next, 0);
-    p->open = true;
     atomic_fetch_add(&p->run, 1);
-    pthread_cond_broadcast(&p->opened);
-    pthread_mutex_unlock(&p->lock);
-
+    if (atomic_load(&p->sleepers)) {
+        pthread_mutex_lock(&p->lock);
+        pthread_cond_broadcast(&p->opened);
+        pthread_mutex_unlock(&p->lock);
+    }
     work(p);
 
+    atomic_fetch_add(&p->run, 1);
     for (int i = 0; i < SPINS && atomic_load(&p->inside) > 0; i++)
         relax();
+    if (atomic_load(&p->inside) == 0)
+        return;
     pthread_mutex_lock(&p->lock);
-    p->open = false;
+    atomic_store(&p->waiting, true);
     while (atomic_load(&p->inside) > 0)
         pthread_cond_wait(&p->left, &p->lock);
+    atomic_store(&p->waiting, false);
     pthread_mutex_unlock(&p->lock);
 }
 
@@ -168,6 +197,8 @@ pf_pool_new(struct pf_pool **pool, size_t threads, struct pf_err *err)
     atomic_init(&p->run, 0);
     atomic_init(&p->inside, 0);
     atomic_init(&p->next, 0);
+    atomic_init(&p->sleepers, 0);
+    atomic_init(&p->waiting, false);
     e = start(p);
     if (e) {
         pf_fail(err, PF_EIO, "cannot start %zu threads: %s", threads,
@@ -186,7 +217,6 @@ pf_pool_free(struct pf_pool *p)
         return;
     pthread_mutex_lock(&p->lock);
     p->quit = true;
-    atomic_fetch_add(&p->run, 1);
     pthread_cond_broadcast(&p->opened);
     pthread_mutex_unlock(&p->lock);
     for (size_t i = 0; i < p->n_started; i++)
