@@ -16,7 +16,7 @@
 enum {
     VW = 8,
     NT_M = 3, NT_N = 2, NT_ONE = 4, /* accumulators: 12 of 16 registers */
-    NN_M = 4, NN_V = 3,
+    NN_M = 4, NN_V = 3, NN_FEW = 32, NN_WIDE = 1,
     AT_G = 1, AT_V = 2,
 };
 

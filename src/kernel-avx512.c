@@ -16,7 +16,7 @@
 enum {
     VW = 16,
     NT_M = 6, NT_N = 4, NT_ONE = 8, /* accumulators: 24 of 32 registers */
-    NN_M = 8, NN_V = 3,
+    NN_M = 8, NN_V = 3, NN_FEW = 64, NN_WIDE = 2,
     AT_G = 4, AT_V = 4,
 };
 

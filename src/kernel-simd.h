@@ -14,7 +14,8 @@
  * stack), read in long runs, and all rows of x pass over them; the chains wait
  * in y between panels.  Few rows would not pay for that copy: they take K_PASS
  * rows of w a pass, each w read once and in order, and the chains wait in
- * memory that is compact, whatever the stride of y (40 KiB of stack).
+ * memory that is compact, whatever the stride of y (up to 48 KiB of stack).
+ * Where there are registers for it, a number of x meets NN_WIDE vectors of w.
  *
  * Products with w of [N, K] read w where it lies, a tile's columns being as
  * many streams far apart: a processor fetches those ahead better than
@@ -38,7 +39,6 @@ enum {
     K_PANEL = 128,      /* [K, N]: rows to a panel */
     NN_PANELS = 4,      /* panels side by side */
     NN_AHEAD = 8,       /* rows fetched ahead while packing them */
-    NN_FEW = 32,        /* rows of x without panels */
     NN_SUMS = 8192,     /* outputs of theirs at a time */
     K_PASS = 8,         /* rows of w a pass */
     NN_NEAR = 256,      /* elements fetched ahead in them */
@@ -245,45 +245,68 @@ nn_many(float *y, size_t ldy, const float *x, size_t ldx, const void *w,
     }
 }
 
-/* kt rows of w, one vector of columns (n of them real), in M rows of sums. */
+/* kt rows of w, nv vectors of columns (n real ones of the last), in M rows of
+ * sums. */
 INLINE void
-nn_step(size_t M, const size_t kt, enum pf_dtype type, size_t n,
-    float *restrict sums, size_t lds, const float *restrict x, size_t ldx,
-    const void *restrict w, size_t i, size_t N)
+nn_step(size_t M, const size_t kt, const size_t nv, enum pf_dtype type,
+    size_t n, float *restrict sums, size_t lds, const float *restrict x,
+    size_t ldx, const void *restrict w, size_t i, size_t N)
 {
-    vec wk[K_PASS];
+    vec wk[K_PASS][NN_WIDE];
 
     UNROLL for (size_t k = 0; k < kt; k++)
-        wk[k] = vload_w(w, type, i + k * N, n);
+        UNROLL for (size_t v = 0; v < nv; v++)
+            wk[k][v] = vload_w(w, type, i + k * N + v * VW,
+                v + 1 < nv ? (size_t)VW : n);
     for (size_t m = 0; m < M; m++, x += ldx, sums += lds) {
-        vec acc = vload(sums);
+        vec acc[NN_WIDE];
 
-        UNROLL for (size_t k = 0; k < kt; k++)
-            acc = vfma(vset(x[k]), wk[k], acc);
-        vstore(sums, acc);
+        UNROLL for (size_t v = 0; v < nv; v++)
+            acc[v] = vload(sums + v * VW);
+        UNROLL for (size_t k = 0; k < kt; k++) {
+            vec a = vset(x[k]);
+
+            UNROLL for (size_t v = 0; v < nv; v++)
+                acc[v] = vfma(a, wk[k][v], acc[v]);
+        }
+        UNROLL for (size_t v = 0; v < nv; v++)
+            vstore(sums + v * VW, acc[v]);
     }
 }
 
+/*
+ * kt rows of w.  What is fetched ahead lies a little ahead in these rows, near
+ * their end in the next ones (of F16, whose rows are short, always there); for
+ * one row of x and F32 the processor does better by itself.
+ */
 INLINE void
 nn_pass(size_t M, const size_t kt, enum pf_dtype type, float *restrict sums,
     size_t lds, const float *restrict x, size_t ldx, const void *restrict w,
     size_t i, size_t N, size_t columns, size_t ahead)
 {
+    const size_t line = type == PF_F32 ? 1 : 2; /* vectors that share one */
     size_t n;
 
-    for (n = 0; n + VW <= columns; n += VW) {
+#define NN_STEP(nv, last) \
+    nn_step(M, kt, nv, type, last, sums + n, lds, x, ldx, w, i + n, N)
+    for (n = 0; n + NN_WIDE * VW <= columns; n += NN_WIDE * VW) {
         size_t next = ahead;
 
-        /* A little ahead in these rows, near their end in the next ones. */
         if (type == PF_F32)
             next = n + NN_NEAR < columns ? NN_NEAR
                 : ahead + NN_NEAR - columns;
-        UNROLL for (size_t k = 0; k < kt; k++)
-            prefetch(w, type, i + n + k * N + next);
-        nn_step(M, kt, type, VW, sums + n, lds, x, ldx, w, i + n, N);
+        if (M > 1 || type != PF_F32) {
+            UNROLL for (size_t k = 0; k < kt; k++)
+                for (size_t v = 0; v < NN_WIDE; v += line)
+                    prefetch(w, type, i + n + v * VW + k * N + next);
+        }
+        NN_STEP(NN_WIDE, VW);
     }
+    for (; n + VW <= columns; n += VW)
+        NN_STEP(1, VW);
     if (n < columns)
-        nn_step(M, kt, type, columns - n, sums + n, lds, x, ldx, w, i + n, N);
+        NN_STEP(1, columns - n);
+#undef NN_STEP
 }
 
 static void
