@@ -3,6 +3,7 @@
 #ifdef __x86_64__
 #include <cpuid.h>
 #endif
+#include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -18,12 +19,17 @@
 enum { MAX_TABLES = 3 };
 
 #ifdef __x86_64__
+/* In a virtual machine cpuid takes microseconds: once is enough. */
 static bool
 has_f16c(void)
 {
+    static atomic_int known; /* 1: no, 2: yes */
     unsigned a, b, c, d;
 
-    return __get_cpuid(1, &a, &b, &c, &d) && c & bit_F16C;
+    if (!atomic_load_explicit(&known, memory_order_relaxed))
+        atomic_store_explicit(&known, __get_cpuid(1, &a, &b, &c, &d)
+            && c & bit_F16C ? 2 : 1, memory_order_relaxed);
+    return atomic_load_explicit(&known, memory_order_relaxed) == 2;
 }
 #endif
 
