@@ -11,9 +11,13 @@ struct unembed {
     struct pf_model *model;
     struct pf_runner *runner;
     bool all, no_norm;
+    struct pf_memory logits; /* of a batch */
 };
 
 enum { NO_NORM = CLI_LONG };
+
+/* More than this is given back to the system before the next batch. */
+#define KEEP_MAX ((size_t)1 << 25)
 
 static const struct cli_option options[] = {
     { "all", 'A', NULL, "logits of every row, not of the last only" },
@@ -82,11 +86,24 @@ check(void *ctx, struct cli_item *item, struct pf_err *err)
     return st;
 }
 
+/* Memory for the logits of a batch, which is written before the next one. */
+static float *
+room_for_logits(struct unembed *u, size_t bytes)
+{
+    if (!u->logits.data || u->logits.cap < bytes
+        || u->logits.cap > KEEP_MAX) {
+        pf_memory_fini(&u->logits);
+        u->logits.data = pf_memory_new(bytes);
+        u->logits.cap = u->logits.data ? bytes : 0;
+    }
+    return (float *)(void *)u->logits.data;
+}
+
 static enum pf_status
 step(void *ctx, struct cli_item **items, size_t n, size_t *at,
     struct pf_err *err)
 {
-    const struct unembed *u = ctx;
+    struct unembed *u = ctx;
     size_t C = u->model->config.width, V = u->model->config.vocab, M = 0;
     size_t first, k, bytes;
     const float **rows = NULL, *hidden;
@@ -97,10 +114,9 @@ step(void *ctx, struct cli_item **items, size_t n, size_t *at,
         wanted(u, &items[i]->rec, &hidden, &first, &k, NULL);
         M += k;
     }
-    /* The first record holds the logits of all: they are written at once. */
     if (pf_mul(M, V * sizeof *logits, &bytes))
         rows = malloc((M + 1) * sizeof *rows);
-    logits = rows ? pf_arena_alloc(&items[0]->rec.mem, bytes) : NULL;
+    logits = rows ? room_for_logits(u, bytes) : NULL;
     if (!logits)
         st = pf_fail_mem(err);
     M = 0;
@@ -146,6 +162,7 @@ main(int argc, char **argv)
             "alone (pool makes one vector of its rows)", cli.model);
     u.runner = cli_runner(u.model);
     status = cli_run(&filter);
+    pf_memory_fini(&u.logits);
     pf_runner_free(u.runner);
     pf_model_free(u.model);
     return status;
