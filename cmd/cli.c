@@ -13,6 +13,8 @@
 
 struct cli cli = { .failed = 1 };
 struct cli_stats cli_stats;
+enum { MOST_OUT = 1 << 20 }; /* bytes that wait: as many as a pipe holds */
+
 struct pf_out cli_out = PF_OUT_INIT;
 
 static struct {
@@ -140,8 +142,11 @@ cli_begin(enum pf_format format, bool text)
 {
     run.format = cli.json ? PF_NDJSON : format;
     run.text = text;
-    if (!text && run.format == PF_BINARY)
-        cli_no_terminal();
+    if (text || run.format != PF_BINARY)
+        return;
+    cli_no_terminal();
+    /* So that the records of a batch come to the next filter together. */
+    cli_out.most = MOST_OUT;
 }
 
 void

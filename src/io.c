@@ -14,7 +14,7 @@
 
 enum {
     READ_MIN = 64 * 1024,   /* room that a read finds at least */
-    WRITE_MAX = 64 * 1024,  /* waiting bytes that are written out unasked */
+    WRITE_MAX = 64 * 1024,  /* bytes that are written out unasked */
     SHRINK = 4 * 1024 * 1024,
     EXPECT_MAX = 1 << 28,   /* bytes that are reserved before they come */
     TAKE_MIN = 32 * 1024,   /* bytes that are worth not copying */
@@ -259,14 +259,14 @@ pf_out_write_parts(struct pf_out *out, const struct pf_part *parts,
     size_t n, struct pf_err *err)
 {
     struct iovec v[PARTS];
-    size_t bytes = 0, used = 0;
+    size_t most = out->most ? out->most : WRITE_MAX, bytes = 0, used = 0;
     enum pf_status st = PF_OK;
     uint64_t start;
 
     for (size_t i = 0; i < n; i++)
         bytes += parts[i].n;
     out->bytes += bytes;
-    if (bytes < WRITE_MAX && out->buf.len + bytes < WRITE_MAX) {
+    if (bytes < WRITE_MAX && out->buf.len + bytes < most) {
         for (size_t i = 0; i < n; i++)
             if (parts[i].n)
                 pf_buf_add(&out->buf, parts[i].p, parts[i].n);

@@ -67,17 +67,19 @@ void pf_in_skip(struct pf_in *in, size_t n);
 char *pf_in_take(struct pf_in *in, size_t n, struct pf_memory *b);
 
 /*
- * What is written waits in `buf` until there is much of it, or until it is
- * flushed.  Nothing is lost silently: a status must be looked at.
+ * What is written waits in `buf` until it would be more than `most`, or until
+ * it is flushed; what is 64 KiB or more by itself is written at once, without
+ * a copy.  Nothing is lost silently: a status must be looked at.
  */
 struct pf_out {
     int fd;
+    size_t most; /* bytes; 0: 64 KiB */
     struct pf_buf buf;
     uint64_t bytes;  /* written so far, waiting ones included */
     uint64_t waited; /* nanoseconds spent in writing */
 };
 
-#define PF_OUT_INIT { 1, PF_BUF_INIT, 0, 0 }
+#define PF_OUT_INIT { 1, 0, PF_BUF_INIT, 0, 0 }
 
 void pf_out_fini(struct pf_out *out);
 enum pf_status pf_out_write(struct pf_out *out, const void *p, size_t n,
