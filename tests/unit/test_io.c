@@ -383,6 +383,41 @@ test_out_waits(void **ctx)
     pf_out_fini(&out);
 }
 
+/* How much of small parts waits, and that a large one takes it along. */
+static void
+test_out_most(void **ctx)
+{
+    enum { PART = 10000, LARGE = 65536 };
+    static const size_t most[] = { 0, 30001, 500000 };
+    char path[] = "/tmp/test_io.XXXXXX", *part = calloc(1, LARGE);
+    struct pf_out out = PF_OUT_INIT;
+    size_t bound;
+    off_t at = 0, sent;
+
+    (void)ctx;
+    out.fd = mkstemp(path);
+    assert_true(part && out.fd >= 0);
+    for (size_t i = 0; i < 3; i++) {
+        out.most = most[i];
+        bound = most[i] ? most[i] : LARGE;
+        for (sent = PART; (size_t)sent < bound; sent += PART) {
+            assert_int_equal(pf_out_write(&out, part, PART, NULL), PF_OK);
+            assert_int_equal(lseek(out.fd, 0, SEEK_CUR), at);
+        }
+        assert_int_equal(pf_out_write(&out, part, PART, NULL), PF_OK);
+        at += sent;
+        assert_int_equal(lseek(out.fd, 0, SEEK_CUR), at);
+        assert_int_equal(pf_out_write(&out, part, 1, NULL), PF_OK);
+        assert_int_equal(pf_out_write(&out, part, LARGE, NULL), PF_OK);
+        at += LARGE + 1;
+        assert_int_equal(lseek(out.fd, 0, SEEK_CUR), at);
+    }
+    pf_out_fini(&out);
+    close(out.fd);
+    unlink(path);
+    free(part);
+}
+
 static void
 test_out_errors(void **ctx)
 {
@@ -432,6 +467,7 @@ main(void)
         cmocka_unit_test(test_full_pipe),
         cmocka_unit_test(test_pieces),
         cmocka_unit_test(test_out_waits),
+        cmocka_unit_test(test_out_most),
         cmocka_unit_test(test_out_errors),
     };
 
