@@ -10,7 +10,7 @@
 enum {
     COLUMN_TASK = 192, /* columns of one task at least: of less, a row is too
                           short to be read fast */
-    FEW = 32,          /* rows that wait for the weights: two tasks a thread */
+    FEW = 32,          /* rows that wait for the weights */
 };
 
 /* Below this many multiplications a second thread costs more than it saves. */
@@ -67,6 +67,16 @@ product_task(void *ctx, size_t i)
         l->in, l->w, l->type, l->bias, p->M, l->in, l->out, n0, n1);
 }
 
+/*
+ * For each thread: many even out what threads find to do, few let a row of
+ * weights of [in, out] be read in long runs.
+ */
+static size_t
+tasks(const struct pf_linear *lin, size_t M)
+{
+    return lin->out_in || M > FEW ? 4 : M > 1 ? 2 : 1;
+}
+
 void
 pf_run_linear(struct pf_runner *r, const struct pf_linear *lin, float *y,
     size_t ldy, const float *x, size_t M)
@@ -75,7 +85,7 @@ pf_run_linear(struct pf_runner *r, const struct pf_linear *lin, float *y,
     size_t threads = pf_pool_threads(r->pool), work = M * lin->in * lin->out;
 
     if (threads > 1 && work >= WORTH_A_THREAD) {
-        p.columns = pf_blocks_of(lin->out, (M <= FEW ? 2 : 4) * threads);
+        p.columns = pf_blocks_of(lin->out, tasks(lin, M) * threads);
         if (p.columns < COLUMN_TASK)
             p.columns = COLUMN_TASK;
         p.columns = pf_blocks_of(p.columns, 48) * 48;
