@@ -5,7 +5,8 @@
 
 enum {
     LONG = 1 << 20,    /* from here on a text is worked on in parts */
-    MORE = 1 << 16,    /* bytes that come behind a block at once */
+    MUCH = 1 << 16,    /* bytes that come behind a block at once */
+    FEW = 1 << 14,     /* for several threads there must be more */
 };
 
 struct reader {
@@ -65,19 +66,43 @@ whole(const struct reader *r, size_t seen)
     return n > seen ? n : 0;
 }
 
+/* Takes n bytes away from the input, so that more can be read while they are
+ * worked on; NULL if there is no memory. */
+static const char *
+take(struct pf_in *in, size_t n, struct pf_memory *memory)
+{
+    const char *p = pf_in_take(in, n, memory);
+
+    if (p)
+        return p;
+    if (memory->cap < n) {
+        pf_memory_fini(memory);
+        memory->data = pf_memory_new(n);
+        memory->cap = memory->data ? n : 0;
+    }
+    if (!memory->data)
+        return NULL;
+    memcpy(memory->data, in->data + in->start, n);
+    pf_in_skip(in, n);
+    return memory->data;
+}
+
 /* As cli_block's.  A failure to read comes again. */
 static const char *
 more(void *where, struct pf_memory *memory, size_t *len)
 {
     struct reader *r = where;
-    size_t seen = r->in.end - r->in.start;
+    size_t have = r->in.end - r->in.start, seen = have;
     struct pf_err later;
 
-    while (r->in.end - r->in.start < MORE && pf_in_ready(&r->in))
-        if (pf_in_fill(&r->in, &later))
+    for (*len = 0; have < MUCH || (!*len && have < LONG);) {
+        if (!pf_in_ready(&r->in) || pf_in_fill(&r->in, &later))
             break;
-    *len = whole(r, seen);
-    return *len ? pf_in_take(&r->in, *len, memory) : NULL;
+        *len = whole(r, seen);
+        have = r->in.end - r->in.start;
+        seen = *len ? 0 : have;
+    }
+    return *len ? take(&r->in, *len, memory) : NULL;
 }
 
 /* Hands on whole texts; false if no more are to be read. */
@@ -85,8 +110,8 @@ static bool
 batch(struct reader *r, const char *block, size_t len)
 {
     struct cli_block b = { block, len, failed, NULL, r };
-    const char *taken = cli.threads > 1 ? pf_in_take(&r->in, len, &r->block)
-        : NULL;
+    const char *taken = cli.threads > 1 && len > FEW
+        ? take(&r->in, len, &r->block) : NULL;
     struct pf_err err;
     size_t n = 0;
 

@@ -154,7 +154,7 @@ work(void *ctx, size_t thread)
     pthread_mutex_unlock(&r->lock);
 }
 
-/* More texts than one. */
+/* Texts that are not long, or more than one. */
 static enum pf_status
 texts(struct encode *e, const struct cli_block *block, int delimiter,
     uint64_t number, size_t *n, struct pf_err *err)
@@ -189,10 +189,11 @@ encode_block(struct encode *e, const struct cli_block *block, int delimiter,
     const char *end = delimiter < 0 ? NULL
         : memchr(block->p, delimiter, block->len);
 
-    if (end && end + 1 < block->p + block->len)
-        return texts(e, block, delimiter, number, n, err);
     if (end)
         job.len = (size_t)(end - block->p);
+    if (end && (job.len + 1 < block->len
+            || (block->more && block->len < ENCODE_LONG)))
+        return texts(e, block, delimiter, number, n, err);
     *n = 1;
     return encode_jobs(e, &job, 1, block->failed, block->where, err);
 }

@@ -86,8 +86,10 @@ enum pf_status encode_add_record(struct encode_worker *w, struct pf_record *rec,
 enum pf_status encode_chunks(struct encode_worker *w, struct pf_record *rec,
     const struct encode_body *text, struct pf_err *err);
 
-/* Bytes of text below which no other worker is woken. */
-enum { ENCODE_SHARE = 1 << 14 };
+enum {
+    ENCODE_SHARE = 1 << 14, /* bytes below which no other worker is woken */
+    ENCODE_LONG = 1 << 17,  /* of one text, from which on it is shared */
+};
 
 /* A coder that no one works with: there is one for each thread. */
 struct encode_coder *encode_take_coder(struct encode *e);

@@ -11,10 +11,7 @@
 #include <pipeformer/json.h>
 #include <pipeformer/pool.h>
 
-enum {
-    LONG = 1 << 17,  /* of one text, from which on it is shared */
-    SHARES = 8,      /* for each thread, if there are several */
-};
+enum { SHARES = 8 }; /* for each thread, if there are several */
 
 static void
 set_special(struct pf_encoder *enc, const char *special)
@@ -258,7 +255,7 @@ encode_jobs(struct encode *e, struct encode_job *jobs, size_t n,
     bool is_long;
 
     for (size_t i = 0; i <= n && !st && !told.stop; i++) {
-        is_long = i < n && jobs[i].len >= LONG && !jobs[i].pair
+        is_long = i < n && jobs[i].len >= ENCODE_LONG && !jobs[i].pair
             && e->n_workers > 1;
         if (i < n && !is_long)
             continue;

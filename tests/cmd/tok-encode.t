@@ -529,7 +529,7 @@ for options in '' '-c' '--raw u32' '-t' '--chunk 500:9' '--end' '-c --total'; do
             "1 $(cksum <want) $(cksum <want.err)"
     done
 done
-# Lines for many turns of several threads, some of which fail: Z is no token.
+# Lines for many shares of several threads, some of which fail: Z is no token.
 python3 - <<'END'
 import base64
 with open("letters.tiktoken", "w") as f:
@@ -554,7 +554,32 @@ for options in '' '--keep-going' '--keep-going -c' '-c' '--keep-going -t' \
             "$was $(cksum <want) $(cksum <want.err)"
     done
 done
-# What one turn has made is not kept back for a next one: else no one goes on.
+# Lines of all sizes: what is read at once has many, one, or the middle of one.
+python3 - <<'END'
+import random
+r = random.Random(7)
+with open("sizes", "w") as f:
+    for i in range(160):
+        n = int(2 ** r.uniform(0, 18.5))
+        f.write("".join(r.choice(("cat ", "dogs ", "a ")) for k in range(n // 4))
+                + ("Z" if i % 61 == 60 else "") + "\n" * (1 + i % 2))
+    f.write("no end")
+END
+for options in '' '--keep-going' '--keep-going --raw u16'; do
+    run "tok-encode -e letters.tiktoken --pattern gpt2 --threads 1 $options \
+        <sizes"
+    mv out want; mv err want.err; was=$status
+    for threads in 2 3; do
+        for from in 'cat sizes' 'dd bs=9999 if=sizes status=none'; do
+            run "$from | tok-encode -e letters.tiktoken --pattern gpt2 \
+                --threads $threads $options"
+            is "lines of all sizes $options, $from, --threads $threads" \
+                "$status $(cksum <out) $(cksum <err)" \
+                "$was $(cksum <want) $(cksum <want.err)"
+        done
+    done
+done
+# What was made is not kept back until there is more: else no one goes on.
 mkfifo go
 run '{ seq 200000; read -r x <go; seq 3; } \
     | timeout 20 tok-encode -e gpt2 --threads 2 -c \
