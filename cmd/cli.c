@@ -11,10 +11,10 @@
 #include <time.h>
 #include <unistd.h>
 
-struct cli cli = { .failed = 1 };
-struct cli_stats cli_stats;
 enum { MOST_OUT = 1 << 20 }; /* bytes that wait: as many as a pipe holds */
 
+struct cli cli = { .failed = 1 };
+struct cli_stats cli_stats;
 struct pf_out cli_out = PF_OUT_INIT;
 
 static struct {
