@@ -21,8 +21,8 @@
 #
 # Status 1 if ids differ, or a figure is below the aim: 20 times native on
 # English and C, 8 on mixed languages, 1.7 times that with two threads, which
-# are 1.7 times as fast as one; count and raw above NDJSON, decode above encode.  ENCODINGS and CORPORA choose
-# less.
+# are 1.7 times as fast as one; count and raw above NDJSON, decode above
+# encode.  ENCODINGS and CORPORA choose less.
 set -u
 LC_ALL=C
 export LC_ALL
