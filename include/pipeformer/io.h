@@ -61,8 +61,9 @@ void pf_in_skip(struct pf_in *in, size_t n);
 
 /*
  * The same without a copy: the memory in which the n bytes lie becomes `b`,
- * and what b was is the input's.  Returns where they begin, or NULL (nothing
- * has changed then) where copying them is cheaper or there is no memory.
+ * and what b was is the input's, unless it is too small and freed.  Returns
+ * where they begin, or NULL (nothing has changed then) where copying them is
+ * cheaper or there is no memory.
  */
 char *pf_in_take(struct pf_in *in, size_t n, struct pf_memory *b);
 
