@@ -16,7 +16,10 @@
 #include "interrupt.h"
 #include "prompts.h"
 
-enum { BACKLOG = 64 }; /* finished sequences that wait for an earlier one */
+enum {
+    BACKLOG = 64, /* finished sequences that wait for an earlier one */
+    GROUP = 16,   /* tokens that the model computes as fast, each, as more */
+};
 
 void
 loop_free_sequence(void *p)
@@ -200,14 +203,18 @@ wait_for_something(struct loop *l)
 }
 
 /*
- * Tokens come out of the pipe one by one, but the model computes many as fast
- * as a few: they go in when all sequences that are past their prompts have
- * one.  What else there is goes in at once.
+ * Tokens come out of the pipe one by one, but the model computes a group as
+ * fast as a few: they go in when all sequences that are past their prompts
+ * have one, or a group and half of them, so that one half is in the blocks
+ * while the other is scored and drawn.  What else there is goes in at once.
  */
 static void
 send(struct loop *l, bool at_once)
 {
-    if (at_once || l->step >= l->stepping)
+    size_t half = l->stepping / 2;
+
+    if (at_once || l->step == l->stepping
+        || (l->step >= GROUP && l->step >= half))
         l->sending = true;
     if (!l->sending)
         return;
