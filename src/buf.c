@@ -142,6 +142,20 @@ pf_memory_new(size_t n)
     return p;
 }
 
+void *
+pf_map_file(int fd, size_t n)
+{
+    void *p = mmap(NULL, n, PROT_READ, MAP_SHARED, fd, 0);
+
+    if (p == MAP_FAILED)
+        return NULL;
+#ifdef MADV_HUGEPAGE
+    if (n >= HUGE_PAGE)
+        (void)madvise(p, n, MADV_HUGEPAGE);
+#endif
+    return p;
+}
+
 void
 pf_memory_fini(struct pf_memory *m)
 {

@@ -212,9 +212,8 @@ pf_mapping_open(struct pf_mapping **out, const char *path, struct pf_err *err)
     *out = NULL;
     if (m && fd >= 0 && fstat(fd, &s) == 0) {
         m->size = (size_t)s.st_size;
-        m->data = m->size ? mmap(NULL, m->size, PROT_READ, MAP_PRIVATE, fd, 0)
-            : NULL;
-        if (m->data != MAP_FAILED) {
+        m->data = m->size ? pf_map_file(fd, m->size) : NULL;
+        if (m->data || !m->size) {
             close(fd);
             *out = m;
             return PF_OK;

@@ -64,7 +64,7 @@ add_file(struct pf_weights *w, const char *dir, const char *name,
     struct pf_err why;
     enum pf_status st;
     size_t len = strlen(dir) + strlen(name) + 2, header;
-    int fd;
+    int fd, saved;
 
     if (!pf_grow(&w->files, &w->cap_files, w->n_files + 1, sizeof *w->files))
         return pf_fail_mem(err);
@@ -85,13 +85,12 @@ add_file(struct pf_weights *w, const char *dir, const char *name,
             ? "is too short for a safetensors file" : "is no regular file");
     }
     f->bytes = (size_t)s.st_size;
-    f->map = mmap(NULL, f->bytes, PROT_READ, MAP_SHARED, fd, 0);
+    f->map = pf_map_file(fd, f->bytes);
+    saved = errno;
     close(fd);
-    if (f->map == MAP_FAILED) {
-        f->map = NULL;
+    if (!f->map)
         return pf_fail(err, PF_EIO, "cannot map %s: %s", f->path,
-            strerror(errno));
-    }
+            strerror(saved));
     st = pf_safetensors_len(f->map, &header, &why);
     if (!st && header > f->bytes - 8)
         st = pf_fail(&why, PF_EFORMAT, "the file ends inside its header");

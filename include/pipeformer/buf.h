@@ -38,7 +38,15 @@ enum pf_status pf_buf_check(const struct pf_buf *b, struct pf_err *err);
  */
 void *pf_memory_new(size_t n);
 
-/* Such memory that changes hands. */
+/*
+ * The first n bytes of an open file, mapped to be read, for munmap(); or NULL
+ * and errno.  Where the file system can (ext4 from Linux 6.16 on, XFS), what is
+ * read in for it is kept in pages of 2 MiB, which are mapped as such by whoever
+ * maps the file then.
+ */
+void *pf_map_file(int fd, size_t n);
+
+/* Memory of pf_memory_new that changes hands. */
 struct pf_memory {
     char *data;
     size_t cap;

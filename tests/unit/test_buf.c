@@ -4,8 +4,11 @@
 #include <stdint.h>
 #include <cmocka.h>
 
+#include <errno.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 
 #include <pipeformer/buf.h>
 
@@ -195,6 +198,31 @@ test_grow(void **ctx)
     free(v);
 }
 
+/* A file over one large page and its end. */
+static void
+test_map_file(void **ctx)
+{
+    const size_t n = ((size_t)2 << 20) + 5;
+    FILE *f = tmpfile();
+    char *p;
+
+    (void)ctx;
+    assert_non_null(f);
+    assert_int_equal(fseek(f, (long)n - 3, SEEK_SET), 0);
+    assert_int_equal(fputs("end", f) < 0, 0);
+    assert_int_equal(fflush(f), 0);
+    p = pf_map_file(fileno(f), n);
+    assert_non_null(p);
+    assert_int_equal(p[0], 0);
+    assert_memory_equal(p + n - 3, "end", 3);
+    munmap(p, n);
+    assert_null(pf_map_file(fileno(f), 0));
+    assert_int_equal(errno, EINVAL);
+    fclose(f);
+    assert_null(pf_map_file(-1, 1));
+    assert_int_equal(errno, EBADF);
+}
+
 int
 main(void)
 {
@@ -206,6 +234,7 @@ main(void)
         cmocka_unit_test(test_arena),
         cmocka_unit_test(test_arena_reset),
         cmocka_unit_test(test_grow),
+        cmocka_unit_test(test_map_file),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
