@@ -18,6 +18,7 @@
  * cut by scan-wide.h, many pieces at once, and here only what that leaves.
  */
 #include "scan-private.h"
+#include "cpu.h"
 
 #include <string.h>
 
@@ -422,11 +423,9 @@ static scan_wide *
 best(void)
 {
 #if PF_SCAN_SSE2
-    if (pf_scan_avx512 && __builtin_cpu_supports("avx512bw")
-        && __builtin_cpu_supports("bmi2"))
+    if (pf_scan_avx512 && pf_cpu() >= PF_CPU_AVX512)
         return pf_scan_avx512;
-    if (pf_scan_avx2 && __builtin_cpu_supports("avx2")
-        && __builtin_cpu_supports("bmi2"))
+    if (pf_scan_avx2 && pf_cpu() >= PF_CPU_AVX2)
         return pf_scan_avx2;
 #endif
     return NULL;

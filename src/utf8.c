@@ -2,6 +2,7 @@
 
 #include <string.h>
 
+#include "cpu.h"
 #include "utf8-private.h"
 
 /*
@@ -82,7 +83,7 @@ span_wide(const char *p, size_t n)
     while (i < 3 && (len = pf_utf8_char(p + i, n - i)))
         i += len;
 #if defined(__x86_64__)
-    if (i >= 3 && pf_utf8_span_avx2 && __builtin_cpu_supports("avx2"))
+    if (i >= 3 && pf_utf8_span_avx2 && pf_cpu() >= PF_CPU_AVX2)
         i = pf_utf8_span_avx2(p, i, n);
 #endif
     return i;

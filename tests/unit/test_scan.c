@@ -15,6 +15,7 @@
 
 #include <pipeformer/utf8.h>
 
+#include "../../src/cpu.h"
 #include "../../src/pretok.h"
 #include "../../src/scan.h"
 
@@ -81,11 +82,9 @@ static scan_wide *
 wide_form(int i)
 {
 #if defined(__x86_64__)
-    if (!__builtin_cpu_supports("bmi2"))
-        return NULL;
-    if (i == 0 && __builtin_cpu_supports("avx2"))
+    if (i == 0 && pf_cpu() >= PF_CPU_AVX2)
         return pf_scan_avx2;
-    if (i == 1 && __builtin_cpu_supports("avx512bw"))
+    if (i == 1 && pf_cpu() >= PF_CPU_AVX512)
         return pf_scan_avx512;
 #endif
     (void)i;
