@@ -8,6 +8,7 @@
  * about may come before those that wait.
  */
 #include "bpe-private.h"
+#include "cpu.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -42,11 +43,9 @@ pf_bpe_use_vectors(struct pf_bpe *b, bool use)
     b->merge = merge;
     b->side = NULL;
 #if defined(__x86_64__)
-    if (use && pf_bpe_merge_avx2 && __builtin_cpu_supports("avx2"))
+    if (use && pf_bpe_merge_avx2 && pf_cpu() >= PF_CPU_AVX2)
         b->merge = pf_bpe_merge_avx2;
-    if (use && pf_bpe_merge_avx512 && __builtin_cpu_supports("avx512bw")
-        && __builtin_cpu_supports("avx512dq")
-        && __builtin_cpu_supports("avx512vl"))
+    if (use && pf_bpe_merge_avx512 && pf_cpu() >= PF_CPU_AVX512)
         b->side = pf_bpe_merge_avx512;
 #else
     (void)use;
@@ -423,31 +422,32 @@ pf_bpe_view(struct pf_bpe **out, const struct pf_bpe_data *d,
     const uint32_t byte[256], const struct pf_vocab *v, struct pf_err *err)
 {
     struct pf_bpe *b;
-    size_t used = 0, size = pf_vocab_size(v), rank, len;
-    uint64_t slot, low, wrong = 0, lost = 0;
-    uint32_t narrow = 0;
+    size_t size = pf_vocab_size(v), rank, len;
+    uint32_t slot, low, used = 0, wrong = 0, lost = 0;
     bool holes = pf_vocab_count(v) < size, bad;
 
     *out = NULL;
     if (d->n_slots < 64 || (d->n_slots & (d->n_slots - 1))
+        || d->n_slots > UINT32_MAX
         || d->n_filter != (d->n_slots << FILTER_BITS) / 64
         || d->n_results > PF_BPE_RANK_MAX + 1)
         return pf_fail(err, PF_EFORMAT, "the table of merges has a size that "
             "it cannot have");
-    /* Without branches, as in pf_vocab_view. */
+    /* Without branches, as in pf_vocab_view, and in 32 bits.  Of a slot that
+     * has no rank, any other bit is lost. */
     for (size_t i = 0; i < d->n_slots; i++) {
-        slot = d->slots[i];
-        low = slot & ((1 << RANK_BITS) - 1);
-        used += slot > 0;
-        wrong |= d->n_results - low;
-        lost |= slot & (uint64_t)-(int64_t)(low == 0);
+        slot = (uint32_t)(d->slots[i] | d->slots[i] >> 32);
+        low = (uint32_t)d->slots[i] & ((1 << RANK_BITS) - 1);
+        used += low > 0;
+        wrong |= (uint32_t)d->n_results - low;
+        lost |= low ? 0 : slot;
     }
     for (size_t i = 0; i < d->n_results; i++)
-        narrow |= d->results[i] | ((uint32_t)size - 1 - d->results[i]);
+        wrong |= d->results[i] | ((uint32_t)size - 1 - d->results[i]);
     for (size_t i = 0; i < 65536; i++)
-        narrow |= d->pairs[i] == RANK_NONE ? 0
+        wrong |= d->pairs[i] == RANK_NONE ? 0
             : d->pairs[i] | ((uint32_t)d->n_results - 1 - d->pairs[i]);
-    bad = wrong >> 63 || lost || narrow >> 31;
+    bad = wrong >> 31 || lost;
     /* A rank that no pair has may lead to an id that no token has. */
     for (size_t i = 0; holes && !bad && i < d->n_slots + 65536; i++) {
         rank = i < d->n_slots

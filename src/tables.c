@@ -19,7 +19,7 @@
 #include <pipeformer/buf.h>
 #include <pipeformer/io.h>
 
-enum { VERSION = 3, ORDER = 0x01020304, ALIGN = 64, N_PARTS = 7 };
+enum { VERSION = 4, ORDER = 0x01020304, ALIGN = 64, N_PARTS = 7 };
 
 static const char magic[8] = "pftables";
 
@@ -37,22 +37,26 @@ struct pf_mapping {
     size_t size;
 };
 
+/* Lanes enough that a processor need not wait for their products. */
 uint64_t
 pf_tables_hash(const void *bytes, size_t n, uint64_t seed)
 {
+    enum { LANES = 8 };
     const uint64_t k = 0x9e3779b97f4a7c15;
     const unsigned char *p = bytes;
-    uint64_t h[4] = { seed ^ n, seed + k, seed ^ k << 1, seed - k }, v;
+    uint64_t h[LANES], v;
     size_t left = n;
 
-    for (; left >= 32; p += 32, left -= 32) {
-        for (int i = 0; i < 4; i++) {
+    for (int i = 0; i < LANES; i++)
+        h[i] = (seed ^ n) + (uint64_t)i * k;
+    for (; left >= sizeof h; p += sizeof h, left -= sizeof h) {
+        for (int i = 0; i < LANES; i++) {
             memcpy(&v, p + 8 * i, 8);
             h[i] = (h[i] ^ v) * k;
             h[i] ^= h[i] >> 31;
         }
     }
-    for (int i = 0; left; i = (i + 1) % 4) {
+    for (int i = 0; left; i++) {
         v = 0;
         memcpy(&v, p, left < 8 ? left : 8);
         p += left < 8 ? left : 8;
@@ -61,7 +65,7 @@ pf_tables_hash(const void *bytes, size_t n, uint64_t seed)
         h[i] ^= h[i] >> 31;
     }
     v = h[0];
-    for (int i = 1; i < 4; i++) {
+    for (int i = 1; i < LANES; i++) {
         v = (v ^ h[i]) * k;
         v ^= v >> 29;
     }
