@@ -171,3 +171,14 @@ pf_utf8_encode(char s[4], uint32_t c)
     s[3] = (char)(0x80 | (c & 0x3f));
     return 4;
 }
+
+uint32_t
+pf_utf8_before(const char *text, const char *p)
+{
+    size_t len;
+
+    for (size_t n = 1; n <= 4 && n <= (size_t)(p - text); n++)
+        if (pf_utf8_char(p - n, n) == n)
+            return pf_utf8_decode(p - n, &len);
+    return 0;
+}

@@ -30,6 +30,9 @@ size_t pf_utf8_pending(const char *p, size_t n);
 /* Code point of the valid character at p, and its length in *len. */
 uint32_t pf_utf8_decode(const char *p, size_t *len);
 
+/* The valid character of a text that ends before p, or 0. */
+uint32_t pf_utf8_before(const char *text, const char *p);
+
 /* Writes c (not a surrogate, at most U+10FFFF) to s; returns 1 to 4. */
 size_t pf_utf8_encode(char s[4], uint32_t c);
 

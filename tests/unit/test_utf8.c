@@ -136,7 +136,7 @@ test_long(void **state)
 static void
 test_all(void **state)
 {
-    char s[4];
+    char s[4], text[8];
     size_t n, len;
 
     (void)state;
@@ -153,6 +153,14 @@ test_all(void **state)
             assert_int_equal(pf_utf8_pending(s, cut), cut);
         }
         assert_int_equal(pf_utf8_pending(s, n), 0);
+        memcpy(text, "\x80" "a", 2);
+        memcpy(text + 2, s, n);
+        assert_int_equal(pf_utf8_before(text, text + 2 + n), c);
+        assert_int_equal(pf_utf8_before(text, text + 2), 'a');
+        assert_int_equal(pf_utf8_before(text, text + 1), 0);
+        assert_int_equal(pf_utf8_before(text, text), 0);
+        for (size_t cut = 1; cut < n; cut++)
+            assert_int_equal(pf_utf8_before(text, text + 2 + cut), 0);
     }
 }
 
