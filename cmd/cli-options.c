@@ -106,9 +106,8 @@ help_common(void)
     help_names(common);
 }
 
-/* What was asked for is on standard output, or is not. */
-_Noreturn static void
-printed(void)
+_Noreturn void
+cli_printed(void)
 {
     if (fflush(stdout) || ferror(stdout)) {
         fprintf(stderr, "%s: <stdout>: cannot write: %s\n", cli.cmd->name,
@@ -128,7 +127,7 @@ help(void)
     if (cli.cmd->model)
         help_options(model_option);
     help_common();
-    printed();
+    cli_printed();
 }
 
 long long
@@ -276,7 +275,7 @@ common_option(int key, const char *arg)
     case 'h': help();
     case 'V':
         printf("%s (pipeformer) %s\n", cli.cmd->name, PF_VERSION);
-        printed();
+        cli_printed();
     }
 }
 

@@ -2,6 +2,7 @@
 #include "cli.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <signal.h>
 #include <stdarg.h>
 #include <stdio.h>
@@ -24,9 +25,23 @@ static struct {
     struct timespec start;
 } run;
 
+/*
+ * A standard descriptor that is closed would be that of the next file that is
+ * opened, which would be read for input or written over: reading or writing
+ * what stands there now fails as if it were closed.
+ */
+static void
+hold_descriptors(void)
+{
+    for (int fd = STDIN_FILENO; fd <= STDERR_FILENO; fd++)
+        if (fcntl(fd, F_GETFD) < 0)
+            (void)!open("/dev/null", fd ? O_RDONLY : O_WRONLY);
+}
+
 void
 cli_start(const struct cli_command *cmd)
 {
+    hold_descriptors();
     clock_gettime(CLOCK_MONOTONIC, &run.start);
     cli.cmd = cmd;
     run.text = cmd->text;

@@ -59,6 +59,9 @@ void cli_start(const struct cli_command *cmd);
 void cli_options(int argc, char **argv, const struct cli_command *cmd,
     void *ctx);
 
+/* What was asked for is on standard output, or is not: exits. */
+_Noreturn void cli_printed(void);
+
 /* Numbers of an option, strictly; out of range is a mistake. */
 long long cli_int(const char *name, const char *arg, long long lo,
     long long hi);

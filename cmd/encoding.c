@@ -29,9 +29,7 @@ list(void)
 
     for (size_t i = 0; (e = pf_encoding_at(i)); i++)
         printf("%s\t%zu\t%s\n", e->name, e->size, e->special);
-    if (fflush(stdout) || ferror(stdout))
-        cli_die("cannot write");
-    exit(0);
+    cli_printed();
 }
 
 static bool

@@ -183,6 +183,8 @@ for name; do
     done
     run "$run good.$name.json >&-"
     said "$run >&-: 1" 1 "$name: <stdout>: *"
+    run "$run <&-"
+    said "$run <&-: 1" 1 "$name: <stdin>:1: cannot read: *"
 
     # --- A record cut short.
     head -c -9 good.$name.json >cut.json
@@ -285,6 +287,8 @@ done
 # --- Text in, for the one command that reads it.
 run 'tok-encode /no/file'
 said 'tok-encode, text: a missing file' 1 'tok-encode: /no/file: *'
+run 'tok-encode -e list >/dev/full' ''
+said 'tok-encode -e list >/dev/full: 1' 1 'tok-encode: <stdout>: *No space left*'
 run 'tok-encode >/dev/full' 'x'
 said 'tok-encode, text: a full disk' 1 'tok-encode: <stdout>: *'
 run 'tok-encode -c >/dev/full' 'x'
