@@ -122,6 +122,7 @@ ask_model(struct generate *g)
             cli_die("%s is an encoder (%s), which does not continue texts",
                 cli.model, c.type);
         g->loop.window = c.positions;
+        g->loop.vocab = c.vocab;
         /* A prompt that is continued several times is one more. */
         kv = kv_mem(&c, g->loop.parallel + (g->loop.samples > 0));
     }

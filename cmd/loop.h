@@ -13,6 +13,7 @@ struct loop_options {
                          descriptor 4 unless it is somebody's `own` */
     bool own;
     size_t window;    /* ids that a prompt may have; 0: not known */
+    size_t vocab;     /* ids are below it; 0: not known */
     size_t parallel;  /* sequences in the pipe at a time at most */
     size_t samples;   /* continuations of each prompt, with names of their
                          own; 0: one, with the prompt's */

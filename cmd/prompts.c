@@ -138,6 +138,10 @@ add_prompt(struct loop *l, struct pf_record *rec, struct pf_err *err)
         return pf_fail(err, PF_ESTATE, "seq %.*s is still being generated; "
             "give every prompt a seq of its own", seq ? (int)seq->len : 4,
             seq ? seq->text : "none");
+    for (size_t i = 0; l->opt->vocab && i < n; i++)
+        if (ids[i] >= l->opt->vocab)
+            return pf_fail(err, PF_ERANGE, "ids: %u at %zu, but the model's "
+                "vocabulary is %zu", ids[i], i, l->opt->vocab);
     if (pos != (s ? s->n : 0))
         return pf_fail(err, PF_ESTATE, "the prompt starts at position %zu, "
             "not at %zu", pos, s ? s->n : 0);

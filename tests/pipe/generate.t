@@ -170,6 +170,12 @@ json 'a prompt that fills the window: one token comes' 'generate -n 5 long' \
 jq -nc '{seq: "long", ids: [range(257)]}' >long
 want 'a prompt longer than the window: refused' 'generate -n 5 long' '' 1 - \
     'generate: *257 ids*window is 256*'
+want 'an id that the model does not have' 'generate -n 2 --whole' \
+    '{"seq":"a","ids":[333,563]}
+{"seq":"b","ids":[333,99999]}
+{"seq":"c","ids":[333]}' 1 - 'generate: <stdin>:2: ids: 99999 at 1, *4096'
+check '  those before it are finished' \
+    'jq -es "map([.seq, .done]) == [[\"a\", \"length\"], [\"b\", null]]" out'
 json 'a longer one than the pieces that generate makes of it' \
     "jq -c '{seq: 1, ids: [range(250)]}' /dev/null; \
         jq -nc '{seq: 1, ids: [range(250)]}' | generate --whole -n 3" '' \
@@ -199,7 +205,7 @@ want 'no ids' 'generate -n 2' '{"seq":"a","ids":[]}' 1 - \
 want 'no field ids' 'generate -n 2' '{"seq":"a"}' 1 - \
     'generate: <stdin>:1: *ids*'
 want 'an id that the model does not have' 'generate -n 2' \
-    '{"seq":"a","ids":[4096]}' 1 - '*embed: *4096*'
+    '{"seq":"a","ids":[4096]}' 1 - 'generate: <stdin>:1: *4096'
 check 'its error record comes out' \
     'tail -n 1 out | jq -e ".error | contains(\"4096\")"'
 want 'an id that the model does not have, among others, --keep-going' \
@@ -208,10 +214,10 @@ want 'an id that the model does not have, among others, --keep-going' \
 {"seq":"b","ids":[4096]}
 {"seq":"c","ids":[3]}' 0 '["a",2]
 ["b",0]
-["c",2]' 'embed: <stdin>:2: *4096*'
+["c",2]' 'generate: <stdin>:2: *4096'
 want 'its status is 1' 'generate --keep-going --whole -n 2 >/dev/null' \
     '{"seq":"b","ids":[4096]}
-{"seq":"c","ids":[3]}' 1 '' 'embed: <stdin>:1: *4096*'
+{"seq":"c","ids":[3]}' 1 '' 'generate: <stdin>:1: *4096'
 want 'negative ids' 'generate -n 2' '{"seq":"a","ids":[-1]}' 1 - \
     'generate: <stdin>:1: *-1*'
 want 'a prompt that begins in the middle' 'generate -n 2' \
@@ -297,8 +303,12 @@ want '  nor one of which a continuation would have it' \
 [7,false]
 ["8.0",true]
 ["8.1",true]' 'generate: <stdin>:2: seq "7.1" is still being*'
+# In a pipe of one's own generate does not know the model's ids.
+OWN='embed --keep-going | attend --keep-going | unembed --keep-going |
+    sample --keep-going -n 2'
+export OWN
 want '  an id that the model does not have: all of them fail' \
-    'generate --samples 3 --parallel 2 --keep-going --whole -n 2 \
+    'generate --samples 3 --parallel 2 --keep-going --whole -- "$OWN" \
         | jq -c "[.seq, (.error // empty | sub(\"[0-9]+:\"; \"\"))]"' \
     '{"seq":"a","ids":[1,2]}
 {"seq":"b","ids":[4096,3]}
@@ -314,7 +324,7 @@ want '  an id that the model does not have: all of them fail' \
 want '  or the first ends it' 'generate --samples 3 -n 2 | tail -n 1 \
     | jq -c "[.seq, (.error != null)]"' '{"seq":"b","ids":[4096,3]}' 0 \
     '["b",true]' '*4096*'
-want '  an id at its end' 'generate --samples 2 --keep-going -n 2 \
+want '  an id at its end' 'generate --samples 2 --keep-going -- "$OWN" \
     | jq -c "[.seq, (.error != null)]"' '{"seq":"b","ids":[3,4096]}' 0 \
     '["b.0",true]
 ["b.1",true]' '*4096*'
