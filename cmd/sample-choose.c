@@ -221,7 +221,7 @@ choose(struct chooser *c, struct pf_record *rec, const struct row *row,
         st = get_mu(row->from, mirostat, &mu, err);
     if (!st)
         st = run_chain(c, row, mu, err);
-    pf_record_drop(rec, "allow");
+    cli_drop(rec, "allow");
     if (!st && c->probs && used_seed(c))
         st = pf_record_set_i64(rec, "seed", (int64_t)c->opt.seed, err);
     if (!st)

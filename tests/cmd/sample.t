@@ -310,6 +310,8 @@ json 'without mirostat it rides along' sample '{"logits":[1],"mu":"x"}' \
 
 # --- allow
 A='{"logits":[3,2,1,-1e999],"allow":'
+json 'allow: with --keep' 'sample --keep allow' "$A[1]}" \
+    '.[0].ids == [1] and .[0].allow == [1]'
 json 'allow: only these' sample "$A[2,1,2]}" \
     '.[0].ids == [1] and (.[0] | has("allow") | not)
         and (.[0].logprob - -1.4076 | fabs) < 1e-3'
