@@ -106,10 +106,10 @@ report_head(struct gathered *g, size_t l, size_t h, struct pf_err *err)
         && !(st = set_num(rec, "self", s.self, err))
         && !(st = set_num(rec, "previous", s.previous, err))
         && !(st = set_num(rec, "duplicate", s.duplicate, err))
-        && !(st = set_num(rec, "induction", s.induction, err))
-        && pf_attn_stat_ids(a))
-        st = pf_record_set_i64(rec, "repeats",
-            (int64_t)pf_attn_stat_repeats(a), err);
+        && !(st = set_num(rec, "induction", s.induction, err)))
+        st = pf_attn_stat_ids(a) ? pf_record_set_i64(rec, "repeats",
+            (int64_t)pf_attn_stat_repeats(a), err)
+            : pf_record_set(rec, "repeats", "null", 4, err);
     return st ? st : cli_emit(rec, err);
 }
 

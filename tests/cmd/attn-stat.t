@@ -19,7 +19,7 @@ want 'what rides along' 'attn-stat | cut -d , -f 1-2' "$tagged" \
 json 'without ids: what tokens would tell is null' \
     'jq -c "del(.ids)" | attn-stat' "$one" '.[0] | .duplicate == null
         and .induction == null and .previous == 0.1875
-        and (has("repeats") | not)'
+        and has("repeats") and .repeats == null'
 
 # --- Bare attention: two to four axes, no layers.
 json 'bare [T, S]' attn-stat '{"attn":[[1,0],[0.5,0.5]]}' '.[0]
