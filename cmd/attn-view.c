@@ -198,15 +198,19 @@ add(void *ctx, struct gathered *g, struct pf_record *rec,
     return view_data_add(g, rec, m, &a->tokens, err);
 }
 
-/* Is the record of the sequence that --seq names, as a number or a string? */
+/* Is the record of the sequence that --seq names, as a number or a string?  In
+ * quotes, a string. */
 static bool
 is_wanted(const struct attn_view *a, const struct pf_record *rec)
 {
+    const struct pf_field *seq = pf_record_field(rec, "seq");
     struct pf_buf key = PF_BUF_INIT;
     bool is = !pf_record_seq(rec, "seq", &key, NULL) && key.len
         && key.len - 1 == strlen(a->seq)
         && memcmp(key.data + 1, a->seq, key.len - 1) == 0;
 
+    is |= a->seq[0] == '"' && seq && seq->len == strlen(a->seq)
+        && memcmp(seq->text, a->seq, seq->len) == 0;
     pf_buf_fini(&key);
     return is;
 }

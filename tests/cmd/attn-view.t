@@ -345,6 +345,9 @@ done
 for s in 1 b; do
     want "--seq $s" "attn-view -o svg --seq $s" "$two" 0 -
 done
+same_seq='{"seq":1,"attn":[[1]]}
+{"seq":"1","attn":[[1]]}'
+want '--seq, 1 and "1"' "attn-view -o svg --seq '\"1\"'" "$same_seq" 0 -
 want '--seq that is not there' 'attn-view --seq c' "$two" 1 '' \
     'attn-view: no record is of the sequence c'
 
