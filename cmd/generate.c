@@ -105,19 +105,24 @@ kv_mem(const struct pf_config *c, size_t parallel)
     return bytes <= KV_MEM_DEFAULT ? 0 : bytes / 1024 / 1024 + 1;
 }
 
-/* Asks the model for its window; if it cannot, the filters will say so. */
+/* Asks the model for its window, and whether it is one: once for all filters. */
 static size_t
 ask_model(struct generate *g)
 {
     struct pf_buf dir = PF_BUF_INIT;
     struct pf_config c;
     size_t kv = 0;
-    bool found = !pf_model_find(&dir, cli.model, NULL);
+    struct pf_err err;
+    enum pf_status st = pf_model_find(&dir, cli.model, &err);
 
-    if (found && cli_is_vocabulary(dir.data))
+    if (!st && cli_is_vocabulary(dir.data))
         cli_die("%s is a vocabulary only, which continues no texts: -m takes "
             "a model with weights (%s has none)", cli.model, dir.data);
-    if (found && !pf_config_open(&c, dir.data, NULL)) {
+    if (!st)
+        st = pf_config_open(&c, dir.data, &err);
+    if (st && !g->print)
+        cli_die("%s", err.msg);
+    if (!st) {
         if (c.encoder)
             cli_die("%s is an encoder (%s), which does not continue texts",
                 cli.model, c.type);

@@ -43,6 +43,8 @@ want 'options of sample are handed on as they are' \
     "generate -x --threads 1 --stop \"it's\" --logit-bias 11:-inf --min-p 0.1 \
         --preset hf | sed 's/.*| //'" '' 0 \
     "sample -m fairy --stop 'it'\\''s' --logit-bias 11:-inf --min-p 0.1 --preset hf"
+want 'a model that is not there: said once' 'generate -m nope 2>&1 >/dev/null' \
+    "$p" 1 'generate: model nope: no such directory, no such name under vocab/, not in the local HuggingFace cache'
 want 'a vocabulary is no model' 'generate -m gpt2' "$p" 1 - \
     'generate: gpt2 is a vocabulary only*'
 want 'nor in -x' 'generate -x -m gpt2' "$p" 1 - \
