@@ -219,13 +219,16 @@ decode_line(void *ctx, const char *line, size_t len)
     return true;
 }
 
-/* The input has ended, and so has every text. */
+/*
+ * The input has ended, and so has every text.  Records have said what they had
+ * to say.
+ */
 static enum pf_status
 end(void *ctx, struct pf_err *err)
 {
     struct tok_decode *d = ctx;
 
-    return pf_texts_end(d->texts, err);
+    return d->records ? PF_OK : pf_texts_end(d->texts, err);
 }
 
 /*

@@ -155,6 +155,20 @@ want 'held, -r: the texts put together are the text' \
 ["he fox",null]
 ["",null]
 ["",null]'
+# Behind the last record nothing stands that is none.
+want '-r: half a character at the end of the input does not come' \
+    'tok-decode -r; echo .' '{"seq":"a","pos":1,"ids":[127]}
+{"seq":"b","pos":1,"ids":[2626,127]}' 0 '{"seq":"a","pos":1,"text":""}
+{"seq":"b","pos":1,"text":"af"}
+.'
+want '  nor do bytes that are held' 'tok-decode -r; echo .' \
+    '{"pos":4,"ids":[333],"held":2}' 0 '{"pos":4,"text":"T"}
+.'
+want '  nor any of them behind an error record' 'tok-decode -r; echo .' \
+    '{"pos":4,"ids":[333,127],"held":2}
+{"error":"there"}' 0 '{"pos":4,"text":"Th"}
+{"error":"there"}
+.'
 want 'held in a record of all, -r' 'tok-decode -r' \
     '{"seq":1,"ids":[333,1698],"held":4,"done":"stop"}
 {"seq":2,"ids":[333,1698],"held":4,"done":"length"}
