@@ -157,10 +157,10 @@ decode_record(void *ctx, struct cli_item *item, struct pf_err *err)
         return piece.done ? PF_OK
             : pf_fail(err, PF_ESHAPE, "the record has no ids");
     }
-    /* The id that ended the sequence is no part of its text. */
-    n -= n && pf_record_done_by(rec, "eos");
     if (d->list)
         return tok_decode_list(d, ids, n, err);
+    /* The id that ended the sequence is no part of its text. */
+    n -= n && pf_record_done_by(rec, "eos");
     st = decode(d, ids, n, &piece, err);
     if (st)
         return st;

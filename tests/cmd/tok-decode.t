@@ -181,6 +181,12 @@ want 'held, -t: all tokens' 'tok-decode -t | cut -f 1' "$held
 1698
 11
 275'
+want 'done by eos, -t: the id that ended the text, too' \
+    'tok-decode -t; tok-decode -t --skip-special <twice' \
+    "$(echo '{"ids":[333,4095],"done":"eos"}' | tee twice)" 0 \
+    '333	The
+4095	<|endoftext|>
+333	The'
 want 'held counts special tokens, shown or not' \
     'tok-decode --skip-special' \
     '{"seq":1,"ids":[333,4095],"held":13,"more":true}
