@@ -155,6 +155,14 @@ want 'held, -r: the texts put together are the text' \
 ["he fox",null]
 ["",null]
 ["",null]'
+want '-r: what may be the whole text is taken for it, but with more' \
+    'tok-decode -r | jq -c .text' '{"seq":1,"ids":[34,2626,127]}
+{"seq":1,"pos":3,"ids":[102]}
+{"seq":2,"ids":[34,2626,127],"more":true}
+{"seq":2,"pos":3,"ids":[102]}' 0 '"Caf�"
+"�"
+"Caf"
+"é"'
 # Behind the last record nothing stands that is none.
 want '-r: half a character at the end of the input does not come' \
     'tok-decode -r; echo .' '{"seq":"a","pos":1,"ids":[127]}
