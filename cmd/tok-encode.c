@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include <pipeformer/record.h>
 #include <pipeformer/tokenizer.h>
 
 #include "encode.h"
@@ -173,6 +174,18 @@ take(struct pf_record *rec, const char *name, struct pf_buf *text,
     return st == PF_END ? PF_OK : st;
 }
 
+/* What tells of former ids: it does not outlive them. */
+static bool
+drops(const char *name, bool tensor)
+{
+    static const char *const gone[] = { "layer", "cut", "overlap" };
+    bool drop = pf_per_position(name, tensor);
+
+    for (size_t i = 0; i < sizeof gone / sizeof *gone; i++)
+        drop |= strcmp(name, gone[i]) == 0;
+    return drop && !cli_keeps(name);
+}
+
 /* A record of the batch failed. */
 static bool
 failed(void *where, size_t i, const struct pf_err *err)
@@ -219,7 +232,9 @@ encode_records(void *ctx, struct cli_item **items, size_t n, size_t *at,
         if (!bad)
             bad = take(rec, "text_pair", &text[1], &job->pair, &job->pair_len,
                 &why);
-        if (t->e.output != ENCODE_RECORDS)
+        if (t->e.output == ENCODE_RECORDS)
+            pf_record_drop_if(rec, drops);
+        else
             job->rec = NULL;
     }
     st = encode_jobs(&t->e, t->jobs, count, failed, items, err);

@@ -35,6 +35,25 @@ json '-r: from records, other fields ride along' 'tok-encode -r' \
     and .[0].tag == 1.5 and (.[0] | has("text") | not) and .[1].seq == 1'
 json '-r --keep text' 'tok-encode -r --keep text' '{"text":"The fox"}' \
     '.[0].text == "The fox" and .[0].ids == [333, 1698]'
+# What belongs to former ids does not outlive them.
+former='"ids":[1,2,3],"tokens":["a","b","c"],"segments":[0,0,0],"layer":2,
+"offsets":[[0,1],[1,2],[2,3]],"hidden":[[1],[2],[3]],"attn":[[[[1]]]],
+"layers":[0],"heads":[0],"logits":[[1,2]],"blocks.0.resid_post":[[1],[2],[3]],
+"cut":7,"overlap":1'
+former=$(printf '{"text":"The fox",%s,"tag":1.50}' "$former" | tr -d '\n')
+want '-r: what belongs to former ids goes with them' 'tok-encode -r' \
+    "$former" 0 '{"tag":1.50,"seq":0,"ids":[333,1698]}'
+want '  of binary records, too' 'tensor -o safetensors | tok-encode -r' \
+    "$former" 0 '{"tag":1.50,"seq":0,"ids":[333,1698]}'
+json '  what is asked for is of the new ones' 'tok-encode -r -to -n 1' \
+    "$former" '.[0] | .tokens == ["The"] and .offsets == [[0, 3]]
+        and .cut == 1 and (has("hidden") or has("overlap") | not)'
+json '  and --keep' 'tok-encode -r --keep hidden --keep layer' \
+    "$former" '.[0] | .layer == 2 and (.hidden | length) == 3
+        and (has("attn") | not)'
+want '  marks are as they were' 'tok-encode -r' \
+    '{"seq":7,"pos":3,"done":"eos","ids":[1],"segments":[0]}' 0 \
+    '{"seq":7,"pos":3,"done":"eos","ids":[1],"segments":[0]}'
 json '-r: any text that JSON can hold' 'tok-encode -r' \
     '{"text":"a\u0000\n\ud83e\udd8a"}' '.[0].ids | length > 3'
 want '-r: text_pair is not for this tokenizer' 'tok-encode -r' \
@@ -405,6 +424,10 @@ json 'a pair, --keep' "$bert -r --keep text_pair" \
     '{"text":"a b","text_pair":"c"}' '.[0].text_pair == "c"'
 json 'an empty pair' "$bert -r" '{"text":"","text_pair":""}' \
     '.[0].ids == [101, 102, 102] and .[0].segments == [0, 0, 1]'
+json 'a pair, and then one of its texts' \
+    "$bert -r -to --keep text | $bert -r" \
+    '{"text":"who came","text_pair":"the wolf"}' \
+    '.[0] == { seq: 0, ids: [101, 2040, 2234, 102] }'
 json 'a pair without what is around' "$bert -r --no-add-special" \
     '{"text":"a","text_pair":"b"}' \
     '.[0].ids == [1037, 1038] and .[0].segments == [0, 1]'
