@@ -43,6 +43,19 @@ is_known(const char *name)
     return false;
 }
 
+/* What is wrong with the pattern is wrong with the command line. */
+static void
+check_pattern(const char *pattern)
+{
+    struct pf_err err;
+
+    if (!pf_tokenizer_check_pattern(pattern, &err))
+        return;
+    if (err.status == PF_ENOMEM)
+        cli_die("%s", err.msg);
+    cli_usage("--pattern: %s", err.msg);
+}
+
 static bool
 is_ranks(const char *path)
 {
@@ -72,6 +85,8 @@ encoding_open(const struct encoding *e, bool encodes)
             cli_usage("-e %s: the file does not say how text is cut; give "
                 "--pattern gpt2, cl100k, qwen2, o200k, or a regular "
                 "expression", e->name);
+        if (e->pattern)
+            check_pattern(e->pattern);
         st = pf_tokenizer_open_ranks(&tok, e->name, e->pattern ? e->pattern
             : "gpt2", e->special, &err);
     } else if (is_known(name) && (e->name || stat(name, &s) != 0)) {

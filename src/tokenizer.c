@@ -435,27 +435,54 @@ pf_tokenizer_open(struct pf_tokenizer **tok, const char *path,
     return st;
 }
 
+/* The pattern of that name, or the expression itself, and how it is read. */
+static enum pf_status
+find_pattern(const char **pattern, unsigned *flags, struct pf_err *err)
+{
+    const char *named = pf_pretok_named(*pattern);
+
+    *flags = PF_PRETOK_TIKTOKEN | (named ? 0 : PF_PRETOK_LAX);
+    if (!named && pf_pattern_is_word(*pattern))
+        return pf_fail(err, PF_EMODEL, "no pattern is called %s; gpt2, cl100k, "
+            "qwen2 and o200k are known", *pattern);
+    if (named)
+        *pattern = named;
+    return PF_OK;
+}
+
+enum pf_status
+pf_tokenizer_check_pattern(const char *pattern, struct pf_err *err)
+{
+    struct pf_pretok *pre = NULL;
+    unsigned flags;
+    enum pf_status st = find_pattern(&pattern, &flags, err);
+
+    if (!st)
+        st = pf_pretok_new(&pre, pattern, flags | PF_PRETOK_NO_JIT, err);
+    pf_pretok_free(pre);
+    return st;
+}
+
 enum pf_status
 pf_tokenizer_open_ranks(struct pf_tokenizer **tok, const char *path,
     const char *pattern, const char *special, struct pf_err *err)
 {
-    const char *named = pf_pretok_named(pattern);
     char *text = NULL, *json = NULL;
     size_t len, json_len;
+    unsigned flags;
     enum pf_status st;
 
     *tok = NULL;
-    if (!named && pf_pattern_is_word(pattern))
-        return pf_fail(err, PF_EMODEL, "no pattern is called %s; gpt2, cl100k, "
-            "qwen2 and o200k are known", pattern);
+    st = find_pattern(&pattern, &flags, err);
+    if (st)
+        return st;
     st = pf_read_file(path, PF_TOKENIZER_FILE_MAX, &text, &len, err);
     if (!st && special)
         st = pf_read_file(special, PF_TOKENIZER_FILE_MAX, &json, &json_len,
             err);
     if (!st)
-        st = pf_in_file(path, "", pf_tokenizer_ranks(tok, text, len,
-            named ? named : pattern, PF_PRETOK_TIKTOKEN
-                | (named ? 0 : PF_PRETOK_LAX), err), err);
+        st = pf_in_file(path, "", pf_tokenizer_ranks(tok, text, len, pattern,
+            flags, err), err);
     if (!st && special)
         st = pf_in_file(special, "", pf_tokenizer_add_special(*tok, json,
             json_len, err), err);

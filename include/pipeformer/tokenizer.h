@@ -39,6 +39,10 @@ enum pf_status pf_tokenizer_open_ranks(struct pf_tokenizer **tok,
     const char *path, const char *pattern, const char *special,
     struct pf_err *err);
 
+/* Whether that function takes the pattern; if not, `err` says why. */
+enum pf_status pf_tokenizer_check_pattern(const char *pattern,
+    struct pf_err *err);
+
 /* An encoding that is known by its name. */
 struct pf_encoding {
     const char *name;

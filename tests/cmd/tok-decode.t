@@ -239,6 +239,8 @@ echo '{"<|x|>": 7}' >special.json
 ab="tok-decode -e ab.tiktoken --pattern gpt2 --special-tokens special.json"
 want '-e FILE.tiktoken' "$ab" '{"ids":[2,7,1,0]}' 0 'ab<|x|>ba'
 want '  --skip-special' "$ab --skip-special" '{"ids":[2,7,1,0]}' 0 abba
+want '  a pattern that is none' "$ab --pattern '('" '{"ids":[2]}' 2 '' \
+    'tok-decode: --pattern: *usage*'
 want '  an id in a hole' "$ab" '{"ids":[2,5]}' 1 '' 'tok-decode: <stdin>:1: *5*'
 want 'ids in holes, and behind the last' 'for id in 100256 100261 100277; do
     echo "{\"ids\":[$id]}" | tok-decode -e cl100k_base; done' '' 1 '' \

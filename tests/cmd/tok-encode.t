@@ -238,8 +238,11 @@ for pattern in cl100k '[^\r\n\p{L}\p{N}]?\p{L}+|\p{N}{1,3}|[\s\S]'; do
         'Hello 2024 world' 0 '[9906,220,2366,19,1917]'
 done
 want '  without --pattern' "tok-encode -e '$ranks'" a 2 - '*--pattern*gpt2*'
-want '  a pattern that is none' "tok-encode -e '$ranks' --pattern '(a'" a 1 - \
-    'tok-encode: *parenthesis*'
+for pattern in '(a' gpt3; do
+    want "  a pattern that is none: $pattern" \
+        "tok-encode -e '$ranks' --pattern '$pattern'" a 2 - \
+        'tok-encode: --pattern: *pattern*usage*'
+done
 want '  a pattern that matches too little loses nothing' \
     "tok-encode -e '$ranks' --pattern '[a-z]+' \
         | tok-decode -e '$ranks' --pattern cl100k" 'Hello, World  2024!' 0 \
