@@ -9,16 +9,26 @@
 #ifdef __x86_64__
 
 #if __has_include(<sys/platform/x86.h>)
+#include <stdbool.h>
 #include <sys/platform/x86.h>
+
+/* As CPU_FEATURE_ACTIVE, which shifts a 1 into the sign. */
+static bool
+has(unsigned i)
+{
+    const struct cpuid_feature *leaf = __x86_get_cpuid_feature_leaf(i / 128);
+
+    return leaf->active_array[i % 128 / 32] >> i % 32 & 1;
+}
 
 enum pf_cpu
 pf_cpu(void)
 {
-    if (!CPU_FEATURE_ACTIVE(AVX2) || !CPU_FEATURE_ACTIVE(BMI2)
-        || !CPU_FEATURE_ACTIVE(FMA) || !CPU_FEATURE_ACTIVE(F16C))
+    if (!has(x86_cpu_AVX2) || !has(x86_cpu_BMI2) || !has(x86_cpu_FMA)
+        || !has(x86_cpu_F16C))
         return PF_CPU_PLAIN;
-    return CPU_FEATURE_ACTIVE(AVX512F) && CPU_FEATURE_ACTIVE(AVX512BW)
-        && CPU_FEATURE_ACTIVE(AVX512DQ) && CPU_FEATURE_ACTIVE(AVX512VL)
+    return has(x86_cpu_AVX512F) && has(x86_cpu_AVX512BW)
+        && has(x86_cpu_AVX512DQ) && has(x86_cpu_AVX512VL)
         ? PF_CPU_AVX512 : PF_CPU_AVX2;
 }
 
