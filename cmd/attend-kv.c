@@ -45,6 +45,46 @@ load(void *ctx, struct pf_record *rec, struct pf_err *err)
 
 /* --- Saving --- */
 
+/* Closes and removes what was written so far. */
+static void
+give_up(struct attend_kv *kv)
+{
+    if (kv->out.fd >= 0)
+        close(kv->out.fd);
+    unlink(kv->part);
+    free(kv->part);
+    kv->part = NULL;
+}
+
+static void
+not_written(struct attend_kv *kv)
+{
+    cli_warn("--kv-save: %s was not written, since this run failed", kv->save);
+    give_up(kv);
+}
+
+/* The one whose part is there, for ends of the command in whatever place. */
+static struct attend_kv *opened;
+
+static void
+at_exit(void)
+{
+    if (opened && opened->part)
+        not_written(opened);
+}
+
+/* Never as standard output, where that is closed: its records are none. */
+static int
+create(const char *file)
+{
+    int fd = open(file, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666);
+    int high = fd >= 0 && fd <= 2 ? fcntl(fd, F_DUPFD_CLOEXEC, 3) : fd;
+
+    if (high != fd)
+        close(fd);
+    return high;
+}
+
 /* The old file stays as it is until the new one is whole. */
 static void
 open_part(struct attend_kv *kv)
@@ -60,21 +100,11 @@ open_part(struct attend_kv *kv)
     memcpy(kv->part, kv->save, len);
     memcpy(kv->part + len, ".part", sizeof ".part");
     kv->out = (struct pf_out)PF_OUT_INIT;
-    kv->out.fd = open(kv->part, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC,
-        0666);
+    kv->out.fd = create(kv->part);
     if (kv->out.fd < 0)
         cli_die("--kv-save: %s: cannot open: %s", kv->part, strerror(errno));
-}
-
-/* Closes and removes what was written so far. */
-static void
-give_up(struct attend_kv *kv)
-{
-    if (kv->out.fd >= 0)
-        close(kv->out.fd);
-    unlink(kv->part);
-    free(kv->part);
-    kv->part = NULL;
+    opened = kv;
+    atexit(at_exit);
 }
 
 /* The same, and says that this is no output of records that failed. */
@@ -144,14 +174,11 @@ attend_kv_close(struct attend_kv *kv, struct pf_err *err)
     const struct pf_kv *seq;
     enum pf_status st = PF_OK;
     struct pf_err why;
-    uint64_t dropped;
 
     if (!kv->part)
         return PF_OK;
     if (kv->lost || (cli_status() && !cli.keep_going)) {
-        cli_warn("--kv-save: %s was not written, since this run failed",
-            kv->save);
-        give_up(kv);
+        not_written(kv);
         return PF_OK;
     }
     for (seq = pf_kv_oldest(kv->cache); seq && !st; seq = seq->newer)
@@ -162,8 +189,21 @@ attend_kv_close(struct attend_kv *kv, struct pf_err *err)
         return failed(kv, why.msg, err);
     st = close(kv->out.fd) ? PF_EIO : PF_OK;
     kv->out.fd = -1;
-    if (st || rename(kv->part, kv->save))
-        return failed(kv, strerror(errno), err);
+    return st ? failed(kv, strerror(errno), err) : PF_OK;
+}
+
+bool
+attend_kv_commit(struct attend_kv *kv)
+{
+    uint64_t dropped;
+
+    if (!kv->part)
+        return true;
+    if (rename(kv->part, kv->save)) {
+        cli_warn("--kv-save: %s: %s", kv->save, strerror(errno));
+        give_up(kv);
+        return false;
+    }
     free(kv->part);
     kv->part = NULL;
     cli_note("--kv-save: %llu sequences, %llu bytes",
@@ -173,7 +213,7 @@ attend_kv_close(struct attend_kv *kv, struct pf_err *err)
         cli_warn("--kv-save: %llu sequence%s had been dropped to keep within "
             "--kv-mem; the file does not have %s", (unsigned long long)dropped,
             dropped == 1 ? "" : "s", dropped == 1 ? "it" : "them");
-    return PF_OK;
+    return true;
 }
 
 void
@@ -181,6 +221,7 @@ attend_kv_free(struct attend_kv *kv)
 {
     if (kv->part)
         give_up(kv);
+    opened = NULL;
     pf_out_fini(&kv->out);
     free(kv->loads);
 }

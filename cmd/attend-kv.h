@@ -44,8 +44,11 @@ void attend_kv_open(struct attend_kv *kv, struct pf_kv_cache *cache,
 enum pf_status attend_kv_ends(struct attend_kv *kv, const char *key,
     size_t len, struct pf_err *err);
 
-/* After the last record: saves those that live, and the file is whole. */
+/* After the last record: saves those that live, and the part is whole. */
 enum pf_status attend_kv_close(struct attend_kv *kv, struct pf_err *err);
+
+/* When all output is written: the part becomes the file.  false: cannot. */
+bool attend_kv_commit(struct attend_kv *kv);
 
 void attend_kv_free(struct attend_kv *kv);
 

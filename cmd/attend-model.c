@@ -141,14 +141,17 @@ attend_model_close(struct attend_model *m, struct pf_err *err)
     return m->cache ? attend_kv_close(&m->kv, err) : PF_OK;
 }
 
-void
-attend_model_end(const struct attend_model *m)
+int
+attend_model_end(struct attend_model *m, int status)
 {
-    size_t n = m->hooks ? pf_hooks_unused(m->hooks) : 0;
+    size_t n = m->hooks && !status ? pf_hooks_unused(m->hooks) : 0;
 
+    if (!attend_kv_commit(&m->kv))
+        status = 1;
     if (n)
         cli_warn("--patch: %zu record%s met no row: no record has that seq, or "
             "no row that position", n, n == 1 ? "" : "s");
+    return status;
 }
 
 void

@@ -43,8 +43,11 @@ enum pf_status attend_model_open(struct attend_model *m, struct pf_err *err);
 /* After the last record: writes what --kv-save wants. */
 enum pf_status attend_model_close(struct attend_model *m, struct pf_err *err);
 
-/* Tells of patches that did nothing. */
-void attend_model_end(const struct attend_model *m);
+/*
+ * When all output is written: --kv-save's file is put in place, and patches
+ * that did nothing are told of.  Takes the exit status so far, returns it.
+ */
+int attend_model_end(struct attend_model *m, int status);
 
 void attend_model_free(struct attend_model *m);
 

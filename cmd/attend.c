@@ -118,6 +118,8 @@ kv_option(struct attend *a, int key, const char *arg)
         if (!*arg || strcmp(arg, "-") == 0)
             cli_usage("--kv-save: '%s' is no file; standard output carries "
                 "the records", arg);
+        if (kv->save)
+            cli_usage("--kv-save: one file, not %s and %s", kv->save, arg);
         kv->save = arg;
         a->model_by = kv->by = "--kv-save";
         break;
@@ -351,8 +353,7 @@ main(int argc, char **argv)
     else if (attend_model_open(&a.model, &err))
         cli_die("%s", err.msg);
     status = cli_run(&filter);
-    if (!status)
-        attend_model_end(&a.model);
+    status = attend_model_end(&a.model, status);
     attend_model_free(&a.model);
     attend_bare_free(&a.bare);
     return status;

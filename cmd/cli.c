@@ -287,11 +287,12 @@ int
 cli_finish(void)
 {
     struct timespec now;
+    struct pf_err err;
 
     cli_flush();
     if (close(1) && errno != EBADF) {
-        cli_warn("<stdout>: cannot write: %s", strerror(errno));
-        run.status = cli.failed;
+        pf_fail(&err, PF_EWRITE, "cannot write: %s", strerror(errno));
+        cli_die_writing(&err);
     }
     if (cli.stats) {
         clock_gettime(CLOCK_MONOTONIC, &now);

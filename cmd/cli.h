@@ -157,7 +157,10 @@ struct cli_filter {
     enum pf_status (*end)(void *ctx, struct pf_err *err);
 };
 
-/* Runs the filter over all operands; returns the exit status. */
+/*
+ * Runs the filter over all operands; returns the exit status, when all output
+ * is written and closed with success.
+ */
 int cli_run(const struct cli_filter *filter);
 
 /* Item i of a batch failed; returns whether to go on. */
@@ -309,7 +312,10 @@ bool cli_is_fifo(const char *file);
 /* Writes out what waits; ends the command where that fails. */
 void cli_flush(void);
 
-/* Flushes, prints --stats, and returns the exit status. */
+/*
+ * Flushes and closes the output, which ends the command where that fails;
+ * prints --stats, and returns the exit status.
+ */
 int cli_finish(void);
 
 /* What --stats counts. */

@@ -285,6 +285,8 @@ want 'nor one that is too long' \
 # --- A run that fails leaves what was there.
 echo old >keep
 echo '{"seq":"z","pos":9,"ids":[1]}' | embed >gap
+for i in 1 2 3 4 5 6; do cat whole; done >long
+for i in 1 2 3; do cat long; done >longer && mv longer long
 want 'a bad record' 'cat whole gap | attend --kv-save keep >/dev/null' '' 1 '' \
     '*holds 0 positions*keep was not written*'
 is 'the file is as it was' "$(cat keep; ls keep.part 2>/dev/null)" old
@@ -302,6 +304,22 @@ case $(cat err) in
 *) not_ok 'a full disk is told of' <err ;;
 esac
 is 'and the file is as it was then' "$(cat keep; ls keep.part 2>/dev/null)" old
+# The output fails: at its end, and in its midst.
+for input in whole long; do
+    for output in /dev/full '&-'; do
+        want "$input: output to $output" \
+            "attend --kv-save keep $input >$output" '' 1 '' \
+            'attend: <stdout>: cannot write: *keep was not written*'
+        is "$input: the file is as it was" \
+            "$(cat keep; ls keep.part 2>/dev/null)" old
+    done
+done
+# Records that are written as they come, and nothing at the end.
+run "{ cat whole; sleep 1; } | attend --kv-save keep >&-"
+is 'closed output is no part' "$status $(cat keep; ls keep.part 2>&-)" '1 old'
+want 'two files' 'attend --kv-save keep --kv-save b whole' '' 2 - \
+    'attend: --kv-save: one file, not keep and b*'
+is 'are none' "$(cat keep; ls b keep.part b.part 2>/dev/null)" old
 want 'no directory' 'attend --kv-save no/file whole >/dev/null' '' 1 '' \
     'attend: --kv-save: no/file.part: cannot open: *'
 mkdir dir
