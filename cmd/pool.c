@@ -1,6 +1,7 @@
 /* pool: the rows of a sequence to one vector. */
 #include "cli.h"
 
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -15,7 +16,16 @@ struct pool {
     struct pf_model *model; /* NULL: none was named */
     struct pf_runner *runner;
     struct pf_seqmap parts; /* sequences that go on in another record */
+    uint64_t n_parts;       /* records with `more` so far */
     struct pf_buf key;
+};
+
+/* Rows of a sequence, and the record that the last of them came in. */
+struct part {
+    struct pf_pooling rows;
+    const char *file;
+    uint64_t number, order;
+    struct pf_record name; /* has its seq */
 };
 
 enum { MEAN = CLI_LONG, CLS, LAST, MAX, POOLER, NORMALIZE };
@@ -77,19 +87,21 @@ hidden(const struct pool *p, struct pf_record *rec, const float **v,
 }
 
 static void
-free_part(void *part)
+free_part(void *p)
 {
-    pf_pooling_fini(part);
+    struct part *part = p;
+
+    pf_pooling_fini(&part->rows);
+    pf_record_fini(&part->name);
     free(part);
 }
 
 /* The part of the sequence that is there, or an empty one. */
 static enum pf_status
-part(struct pool *p, size_t pos, struct pf_pooling **out, struct pf_err *err)
+part(struct pool *p, size_t pos, struct part **out, struct pf_err *err)
 {
-    struct pf_pooling *part = pf_seqmap_take(&p->parts, p->key.data,
-        p->key.len);
-    size_t rows = part ? part->rows : 0;
+    struct part *part = pf_seqmap_take(&p->parts, p->key.data, p->key.len);
+    size_t rows = part ? part->rows.rows : 0;
 
     *out = NULL;
     if (pos == 0 || pos != rows) { /* anew, or not at all */
@@ -103,10 +115,44 @@ part(struct pool *p, size_t pos, struct pf_pooling **out, struct pf_err *err)
             "pooled together have `more`, all but the last", pos, rows);
     if (!part && !(part = calloc(1, sizeof *part)))
         return pf_fail_mem(err);
-    part->how = p->how == MAX ? PF_POOL_MAX : p->how == LAST ? PF_POOL_LAST
+    part->name = (struct pf_record)PF_RECORD_INIT;
+    part->rows.how = p->how == MAX ? PF_POOL_MAX : p->how == LAST ? PF_POOL_LAST
         : p->how == CLS || p->how == POOLER ? PF_POOL_FIRST : PF_POOL_MEAN;
     *out = part;
     return PF_OK;
+}
+
+/* More rows of it are to come: held until then. */
+static enum pf_status
+hold(struct pool *p, struct cli_item *item, struct part *part,
+    struct pf_err *err)
+{
+    enum pf_status st = PF_OK;
+
+    part->file = item->file;
+    part->number = item->number;
+    part->order = p->n_parts++;
+    if (pf_record_field(&item->rec, "seq"))
+        st = pf_record_copy_field(&part->name, &item->rec, "seq", err);
+    item->skip = true;
+    return st ? st : pf_seqmap_put(&p->parts, p->key.data, p->key.len, part,
+        err);
+}
+
+/* The sequence ends: with all its rows, unless some are held. */
+static enum pf_status
+mark(struct pool *p, const struct pf_record *rec, struct pf_err *err)
+{
+    const struct pf_field *seq = pf_record_field(rec, "seq");
+    struct part *held = seq
+        ? pf_seqmap_take(&p->parts, p->key.data, p->key.len) : NULL;
+
+    if (!held)
+        return PF_OK;
+    free_part(held);
+    return pf_fail(err, PF_ESTATE, "seq %.*s: ends within its parts: the "
+        "record before this mark has `more`",
+        (int)(seq->len < 60 ? seq->len : 60), seq->text);
 }
 
 /* All rows are there: the vector, in place of them. */
@@ -141,7 +187,7 @@ pool(void *ctx, struct cli_item *item, struct pf_err *err)
 {
     struct pool *p = ctx;
     struct pf_record *rec = &item->rec;
-    struct pf_pooling *held;
+    struct part *held;
     const float *x;
     size_t T, C, pos;
     bool more;
@@ -150,27 +196,18 @@ pool(void *ctx, struct cli_item *item, struct pf_err *err)
     pf_buf_clear(&p->key);
     pf_buf_adds(&p->key, ":"); /* no key is empty */
     st = pf_record_seq(rec, "seq", &p->key, err);
-    if (!st && pf_record_is_mark(rec)) {
-        held = pf_record_field(rec, "seq") ? pf_seqmap_take(&p->parts,
-            p->key.data, p->key.len) : NULL;
-        if (held)
-            free_part(held);
-        return PF_OK;
-    }
+    if (!st && pf_record_is_mark(rec))
+        return mark(p, rec, err);
     if (st || (st = hidden(p, rec, &x, &T, &C, err))
         || (st = pf_record_pos(rec, &pos, err))
         || (st = pf_record_bool(rec, "more", &more, err))
         || (st = part(p, pos, &held, err)))
         return st;
-    st = pf_pooling_add(held, x, T, C, err);
-    if (!st && more) {
-        st = pf_seqmap_put(&p->parts, p->key.data, p->key.len, held, err);
-        item->skip = true;
-        if (!st)
-            return PF_OK;
-    }
+    st = pf_pooling_add(&held->rows, x, T, C, err);
+    if (!st && more && !(st = hold(p, item, held, err)))
+        return PF_OK;
     if (!st)
-        st = finish(p, rec, held, err);
+        st = finish(p, rec, &held->rows, err);
     free_part(held);
     return st;
 }
@@ -179,11 +216,26 @@ static enum pf_status
 end(void *ctx, struct pf_err *err)
 {
     const struct pool *p = ctx;
+    const struct part *part, *first = NULL;
+    const struct pf_field *seq;
+    size_t n = p->parts.n, i = 0;
+    char name[80] = "", msg[300];
 
-    if (p->parts.n == 0 || cli_status())
+    (void)err;
+    while ((part = pf_seqmap_each(&p->parts, &i)))
+        if (!first || part->order < first->order)
+            first = part;
+    if (!first || (cli_status() && !cli.keep_going))
         return PF_OK;
-    return pf_fail(err, PF_EFORMAT, "the input ends within %zu sequences: "
-        "their last record has `more`", p->parts.n);
+    seq = pf_record_field(&first->name, "seq");
+    if (seq)
+        snprintf(name, sizeof name, "seq %.*s: ", (int)(seq->len < 60
+            ? seq->len : 60), seq->text);
+    snprintf(msg, sizeof msg, "%sthe input ends within %zu sequence%s: this, "
+        "the last record of %s, has `more`", name, n, n == 1 ? "" : "s",
+        n == 1 ? "it" : "the first");
+    cli_failed(first->file, first->number, &first->name, msg);
+    return PF_OK;
 }
 
 int

@@ -71,11 +71,23 @@ with open(\"cut\", \"w\") as f:
 want 'a sequence that starts anew' 'pool -j | jq -c .embedding' \
     '{"seq":1,"more":true,"hidden":[[1]]}
 {"seq":1,"hidden":[[3]]}' 0 '[3]'
-want 'marks go through, and end what was held' 'pool -j' \
-    '{"seq":1,"more":true,"hidden":[[1]]}
-{"seq":1,"pos":1,"done":"stop"}
-{"done":"input"}' 0 '{"seq":1,"pos":1,"done":"stop"}
+want 'marks go through' 'pool -j' '{"seq":1,"more":true,"hidden":[[1]]}
+{"seq":2,"pos":1,"done":"stop"}
+{"seq":1,"pos":1,"hidden":[[3]]}
+{"seq":1,"pos":2,"done":"stop"}
+{"done":"input"}' 0 '{"seq":2,"pos":1,"done":"stop"}
+{"seq":1,"pos":1,"embedding":[2]}
+{"seq":1,"pos":2,"done":"stop"}
 {"done":"input"}'
+printf '%s\n' '{"seq":1,"more":true,"hidden":[[1]]}' \
+    '{"seq":1,"pos":1,"done":"stop"}' '{"seq":2,"hidden":[[5]]}' >ends
+want 'a mark within the parts of a sequence' 'pool -j ends | jq -c keys' '' 0 \
+    '["error","seq"]' 'pool: ends:2: seq 1: ends within its parts: *`more`'
+want 'and with --keep-going' 'pool -j --keep-going ends' '' 1 - \
+    'pool: ends:2: seq 1: ends within its parts: *`more`'
+is 'an error record in its place' \
+    "$(jq -c '[.seq, has("error"), .embedding]' out)" '[1,true,null]
+[2,false,[5]]'
 want 'a record of a sequence whose rows are not there' 'pool' \
     '{"seq":1,"pos":3,"hidden":[[1]]}' 1 - \
     'pool: <stdin>:1: *position 3*0 rows are held*'
@@ -84,7 +96,20 @@ want 'a gap' 'pool' '{"seq":1,"more":true,"hidden":[[1]]}
 want 'parts of other widths' 'pool' '{"more":true,"hidden":[[1]]}
 {"pos":1,"hidden":[[1,2]]}' 1 - 'pool: <stdin>:2: *'
 want 'the input ends within a sequence' 'pool -j' \
-    '{"seq":1,"more":true,"hidden":[[1]]}' 1 - 'pool: *within 1 seq*'
+    '{"seq":1,"more":true,"hidden":[[1]]}' 1 - \
+    'pool: <stdin>:1: seq 1: the input ends within 1 sequence: *`more`'
+printf '%s\n' '{"seq":2,"hidden":[[1]]}' '{"seq":"b","more":true,"hidden":[[1]]}' \
+    '{"seq":"a","more":true,"hidden":[[1]]}' \
+    '{"seq":"b","pos":1,"more":true,"hidden":[[1]]}' >ends
+want 'within two' 'pool -j ends ends' '' 1 - \
+    'pool: ends:3: seq "a": the input ends within 2 sequences: *`more`'
+is 'an error record with the first' "$(jq -c .seq out | tail -n 1)" '"a"'
+want 'one without a name' 'pool -j' '{"more":true,"hidden":[[1]]}' 1 - \
+    'pool: <stdin>:1: the input ends within 1 sequence: *`more`'
+want 'after other errors, with --keep-going' 'pool -j --keep-going' \
+    '{"more":true,"hidden":[[1]]}
+{"seq":2,"hidden":5}' 1 - 'pool: <stdin>:2: hidden*
+pool: <stdin>:1: the input ends within 1 *'
 want 'nothing more is said after an error' 'pool -j' \
     '{"seq":1,"more":true,"hidden":[[1]]}
 {"seq":2,"hidden":5}' 1 - 'pool: <stdin>:2: hidden*'
