@@ -27,6 +27,8 @@ print_number(struct pf_buf *b, enum pf_dtype type, const char *p)
     case PF_F32:
     case PF_F16:
     case PF_BF16:
+    case PF_F8_E4M3:
+    case PF_F8_E5M2:
         pf_to_f32(&f, p, type, 1);
         pf_json_add_f32(b, f);
         break;
@@ -37,10 +39,6 @@ print_number(struct pf_buf *b, enum pf_dtype type, const char *p)
     case PF_U64:
         memcpy(&u, p, sizeof u);
         pf_buf_printf(b, "%llu", (unsigned long long)u);
-        break;
-    case PF_F8_E4M3:
-    case PF_F8_E5M2: /* no arithmetic on these: their bits */
-        pf_buf_printf(b, "%u", (unsigned char)*p);
         break;
     default:
         pf_to_i64(&i, p, type, 1);

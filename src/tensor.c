@@ -146,6 +146,31 @@ pf_bf16_to_f32(uint16_t h)
     return f;
 }
 
+float
+pf_f8_e5m2_to_f32(uint8_t v)
+{
+    return pf_f16_to_f32((uint16_t)(v << 8)); /* which has more fraction */
+}
+
+float
+pf_f8_e4m3_to_f32(uint8_t v)
+{
+    uint32_t sign = (uint32_t)(v & 0x80) << 24, bits;
+    uint32_t exp = (v >> 3) & 0xf, man = v & 7;
+    float f;
+
+    if (exp == 0) { /* zero and subnormal */
+        f = (float)man * 0x1p-9f;
+        return sign ? -f : f;
+    }
+    if (exp == 15 && man == 7)
+        bits = sign | 0x7fc00000;
+    else
+        bits = sign | (exp + 120) << 23 | man << 20;
+    memcpy(&f, &bits, sizeof f);
+    return f;
+}
+
 /* Reads element i of any address into a variable of its own type. */
 #define GET(type, i) \
     type v; \
@@ -168,6 +193,8 @@ pf_to_f32(float *dst, const void *src, enum pf_dtype t, size_t n)
         return true;
     case PF_F16: EACH(uint16_t, pf_f16_to_f32(v));
     case PF_BF16: EACH(uint16_t, pf_bf16_to_f32(v));
+    case PF_F8_E5M2: EACH(uint8_t, pf_f8_e5m2_to_f32(v));
+    case PF_F8_E4M3: EACH(uint8_t, pf_f8_e4m3_to_f32(v));
     case PF_F64: EACH(double, (float)v);
     case PF_BOOL: EACH(uint8_t, v != 0);
     case PF_U8: EACH(uint8_t, v);
@@ -193,6 +220,8 @@ pf_to_f64(double *dst, const void *src, enum pf_dtype t, size_t n)
     case PF_F32: EACH(float, (double)v);
     case PF_F16: EACH(uint16_t, (double)pf_f16_to_f32(v));
     case PF_BF16: EACH(uint16_t, (double)pf_bf16_to_f32(v));
+    case PF_F8_E5M2: EACH(uint8_t, (double)pf_f8_e5m2_to_f32(v));
+    case PF_F8_E4M3: EACH(uint8_t, (double)pf_f8_e4m3_to_f32(v));
     case PF_BOOL: EACH(uint8_t, v != 0);
     case PF_U8: EACH(uint8_t, v);
     case PF_I8: EACH(int8_t, v);

@@ -59,9 +59,9 @@ char *pf_shape_format(char *s, size_t size, const size_t *shape,
     unsigned ndim);
 
 /*
- * `n` elements of any numeric type but the F8 ones, at any address, as
- * float32 (exact from F16, BF16, F32; rounded to nearest from wider types).
- * false for a type that has no such reading.
+ * `n` elements of any type, at any address, as float32 (exact from F8, F16,
+ * BF16, F32; rounded to nearest from wider types).  false for a type that has
+ * no such reading; for now, all have.
  */
 bool pf_to_f32(float *dst, const void *src, enum pf_dtype t, size_t n);
 
@@ -72,5 +72,13 @@ bool pf_to_i64(int64_t *dst, const void *src, enum pf_dtype t, size_t n);
 /* One number of IEEE 754 binary16 or of bfloat16, as its bits. */
 float pf_f16_to_f32(uint16_t bits);
 float pf_bf16_to_f32(uint16_t bits);
+
+/*
+ * One of 8 bits (OCP 8-bit Floating Point Specification, 1.0): E5M2 is like
+ * binary16, E4M3 has no infinities and NaN only where all bits but the sign
+ * are set (PyTorch's float8_e4m3fn).
+ */
+float pf_f8_e5m2_to_f32(uint8_t bits);
+float pf_f8_e4m3_to_f32(uint8_t bits);
 
 #endif

@@ -229,9 +229,43 @@ want '--cosine: not there' 'tensor --cosine y one' '' 1 - \
     'tensor: one:1: y: the record has no such tensor'
 want '--cosine of F8' "python3 -c '
 from stream import *
-sys.stdout.buffer.write(document({\"x\": Tensor(\"F8_E5M2\", [2], b\"ab\")}))
-' | tensor --cosine x" '' 1 - \
-    'tensor: <stdin>:1: x: no arithmetic on type F8_E5M2'
+sys.stdout.buffer.write(document({\"x\": Tensor(\"F8_E5M2\", [2], b\"\0\x3c\")}))
+' | tensor --cosine x" '' 0 '{"cosine":[1]}'
+cat >f8.py <<'END'
+# Records of all F8 numbers, or a check of what they read as.
+import json
+import math
+import struct
+import sys
+from stream import *
+
+def value(v, bits, bias):
+    exp, man = (v & 0x7f) >> bits, v & (1 << bits) - 1
+    x = math.ldexp((exp > 0) + man / 2 ** bits, max(exp, 1) - bias)
+    if bits == 3 and v & 0x7f == 0x7f or bits == 2 and exp == 31 and man:
+        x = math.nan
+    elif bits == 2 and exp == 31:
+        x = math.inf
+    return -x if v & 0x80 else x
+
+if sys.argv[1] == "make":
+    every = bytes(range(256))
+    sys.stdout.buffer.write(document({"a": Tensor("F8_E4M3", [256], every),
+                                      "b": Tensor("F8_E5M2", [256], every)}))
+else:
+    got = json.loads(input())
+    for name, bits, bias in ("a", 3, 7), ("b", 2, 15):
+        assert len(got[name]) == 256
+        for v, y in enumerate(got[name]):
+            x = value(v, bits, bias)
+            if y is not None: # the shortest that reads as this float32
+                y, = struct.unpack("f", struct.pack("f", y))
+            assert y is None if math.isnan(x) else x == y, (name, v, x, y)
+END
+python3 f8.py make >f8
+check 'F8: -o json has all values' 'tensor -o json f8 | python3 f8.py check'
+json 'F8: --summary' 'tensor -j --summary f8' '' '.[0].max == 448 and
+    .[0].nan == 2 and .[1].nan == 6'
 want '--cosine with -o' 'tensor -o json --cosine x' '' 2 - \
     'tensor: only one of *--cosine*'
 json '--cosine: the sentences of the page' "printf '%s\n' \

@@ -565,7 +565,8 @@ test_patch_tensors(void **ctx)
         { PF_F64, (const double[]){ 1e300 }, false },
         { PF_F64, (const double[]){ NAN }, false },
         { PF_I64, (const int64_t[]){ -1 }, false },
-        { PF_F8_E4M3, (const uint8_t[]){ 0 }, false },
+        { PF_F8_E4M3, (const uint8_t[]){ 0x40 }, true },
+        { PF_F8_E4M3, (const uint8_t[]){ 0x42 }, false },
     };
     static const size_t one[] = { 1 };
     float out[100];

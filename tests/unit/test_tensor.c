@@ -164,6 +164,48 @@ test_halves(void **ctx)
     }
 }
 
+/* Every F8, likewise; and the numbers that the OCP's table 1 names. */
+static void
+test_eighths(void **ctx)
+{
+    static const struct {
+        uint8_t e4m3, e5m2;
+        float is_e4m3, is_e5m2;
+    } named[] = { /* the largest, the least normal, and of subnormals both */
+        { 0x7e, 0x7b, 448, 57344 },
+        { 0x08, 0x04, 0x1p-6f, 0x1p-14f },
+        { 0x07, 0x03, 0.875f * 0x1p-6f, 0.75f * 0x1p-14f },
+        { 0x01, 0x01, 0x1p-9f, 0x1p-16f },
+    };
+
+    (void)ctx;
+    for (unsigned b = 0; b < 256; b++) {
+        uint32_t sign = b >> 7 << 31;
+        int e = b >> 3 & 15, m = b & 7;
+        float v = pf_f8_e4m3_to_f32((uint8_t)b);
+
+        if ((b & 0x7f) == 0x7f)
+            assert_true(isnan(v));
+        else
+            assert_int_equal(bits_of(v), sign
+                | bits_of((float)(e ? ldexp(8 + m, e - 10) : ldexp(m, -9))));
+        e = b >> 2 & 31;
+        m = b & 3;
+        v = pf_f8_e5m2_to_f32((uint8_t)b);
+        if (e == 31 && m)
+            assert_true(isnan(v));
+        else if (e == 31)
+            assert_true(v == (sign ? -INFINITY : INFINITY));
+        else
+            assert_int_equal(bits_of(v), sign
+                | bits_of((float)(e ? ldexp(4 + m, e - 17) : ldexp(m, -16))));
+    }
+    for (size_t i = 0; i < sizeof named / sizeof *named; i++) {
+        assert_true(pf_f8_e4m3_to_f32(named[i].e4m3) == named[i].is_e4m3);
+        assert_true(pf_f8_e5m2_to_f32(named[i].e5m2) == named[i].is_e5m2);
+    }
+}
+
 static void
 test_golden(void **ctx)
 {
@@ -256,10 +298,10 @@ test_conversions(void **ctx)
             { 1.5, (double)-0.1f, 0x1p-149 }, { 0 } },
         { PF_F64, BYTES((double[]){ 0.1, -1e300, 16777217 }), true, false,
             { 0.1, -1e300, 16777217 }, { 0 } },
-        { PF_F8_E4M3, BYTES((uint8_t[]){ 1, 2, 3 }), false, false,
-            { 0 }, { 0 } },
-        { PF_F8_E5M2, BYTES((uint8_t[]){ 1, 2, 3 }), false, false,
-            { 0 }, { 0 } },
+        { PF_F8_E4M3, BYTES((uint8_t[]){ 0x38, 0xc0, 0x7e }), true, false,
+            { 1, -2, 448 }, { 0 } },
+        { PF_F8_E5M2, BYTES((uint8_t[]){ 0x3c, 0xc0, 0x7b }), true, false,
+            { 1, -2, 57344 }, { 0 } },
     };
     const int64_t between = INT64_C(0x4000004000000001);
     char at[32];
@@ -305,6 +347,7 @@ main(void)
         cmocka_unit_test(test_tensor_size),
         cmocka_unit_test(test_shape_format),
         cmocka_unit_test(test_halves),
+        cmocka_unit_test(test_eighths),
         cmocka_unit_test(test_golden),
         cmocka_unit_test(test_conversions),
     };
