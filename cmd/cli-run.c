@@ -18,6 +18,29 @@ struct loop {
     bool stop;
 };
 
+/* Writes an error record in its place; returns whether to go on. */
+static bool
+write_error(struct loop *l, struct pf_record *rec)
+{
+    if (cli.keep_going && l->f->hold && l->f->hold(l->f->ctx, rec))
+        return cli_fail_quietly();
+    return cli_pass_error(rec);
+}
+
+/* As cli_failed. */
+static bool
+failed(struct loop *l, const char *file, uint64_t number,
+    const struct pf_record *rec, const char *msg)
+{
+    struct pf_record e = PF_RECORD_INIT;
+    bool go_on;
+
+    cli_complain(&e, file, number, rec, msg);
+    go_on = write_error(l, &e);
+    pf_record_fini(&e);
+    return go_on;
+}
+
 /* Writes items[from .. to). */
 static void
 write_items(struct loop *l, size_t from, size_t to)
@@ -29,7 +52,7 @@ write_items(struct loop *l, size_t from, size_t to)
             && cli_emit(&l->items[i].rec, &err)) {
             if (err.status == PF_EWRITE)
                 cli_die_writing(&err);
-            l->stop |= !cli_failed(l->items[i].file, l->items[i].number,
+            l->stop |= !failed(l, l->items[i].file, l->items[i].number,
                 &l->items[i].rec, err.msg);
             if (l->stop)
                 return;
@@ -76,7 +99,7 @@ work(struct loop *l)
         write_items(l, written, i);
         written = i + 1;
         if (!l->stop)
-            l->stop = !cli_failed(l->items[i].file, l->items[i].number,
+            l->stop = !failed(l, l->items[i].file, l->items[i].number,
                 &l->items[i].rec, err.msg) || st == PF_ENOMEM;
         next += at + 1;
         n -= at + 1;
@@ -125,7 +148,7 @@ admit(struct loop *l, struct cli_item *item)
         *item = (struct cli_item){ .rec = PF_RECORD_INIT };
         work(l);
         if (!l->stop)
-            l->stop = !cli_failed(moved.file, moved.number, &moved.rec,
+            l->stop = !failed(l, moved.file, moved.number, &moved.rec,
                 err.msg) || st == PF_ENOMEM;
         pf_record_fini(&moved.rec);
         return;
@@ -153,7 +176,7 @@ pass_error(struct loop *l, struct pf_record *rec)
 {
     enum pf_status st = l->f->error ? l->f->error(l->f->ctx, rec) : PF_OK;
 
-    l->stop = !(st == PF_AGAIN ? cli_fail_quietly() : cli_pass_error(rec));
+    l->stop = !(st == PF_AGAIN ? cli_fail_quietly() : write_error(l, rec));
     l->stop |= st == PF_END;
 }
 
@@ -176,7 +199,7 @@ run_file(struct loop *l, const char *file)
     }
     if (pf_in_open(&in, file, &err)) {
         work(l);
-        l->stop |= !cli_failed(file, 0, NULL, err.msg);
+        l->stop |= !failed(l, file, 0, NULL, err.msg);
         return;
     }
     r.in = &in;
@@ -216,7 +239,7 @@ run_file(struct loop *l, const char *file)
             item->rec = (struct pf_record)PF_RECORD_INIT;
             work(l);
             if (!l->stop)
-                l->stop = !cli_failed(file, number, &bad, err.msg);
+                l->stop = !failed(l, file, number, &bad, err.msg);
             pf_record_fini(&bad);
             if (lost)
                 break;

@@ -142,6 +142,13 @@ struct cli_filter {
      */
     enum pf_status (*error)(void *ctx, struct pf_record *rec);
 
+    /*
+     * Takes an error record that is to be written, of the input or the loop's
+     * own, to write it in `end`, since records before it wait there; false: it
+     * does not.  With --keep-going only.  May be NULL.
+     */
+    bool (*hold)(void *ctx, struct pf_record *rec);
+
     /* Instead of `step`: works on one record. */
     enum pf_status (*one)(void *ctx, struct cli_item *item,
         struct pf_err *err);

@@ -292,15 +292,30 @@ compare_rows(struct tensor *t, struct pf_record *rec, const float *v,
 }
 
 /* Keeps a record until the end, when all vectors are known. */
+static bool
+keep(struct tensor *t, struct pf_record *rec)
+{
+    if (!pf_grow(&t->held, &t->cap_held, t->n_held + 1, sizeof *t->held))
+        return false;
+    t->held[t->n_held++] = *rec;
+    *rec = (struct pf_record)PF_RECORD_INIT;
+    return true;
+}
+
 static enum pf_status
 hold(struct tensor *t, struct cli_item *item, struct pf_err *err)
 {
-    if (!pf_grow(&t->held, &t->cap_held, t->n_held + 1, sizeof *t->held))
-        return pf_fail_mem(err);
-    t->held[t->n_held++] = item->rec;
-    item->rec = (struct pf_record)PF_RECORD_INIT;
     item->skip = true;
-    return PF_OK;
+    return keep(t, &item->rec) ? PF_OK : pf_fail_mem(err);
+}
+
+/* Error records have their place among those that are held. */
+static bool
+hold_error(void *ctx, struct pf_record *rec)
+{
+    struct tensor *t = ctx;
+
+    return t->n_held && keep(t, rec);
 }
 
 static enum pf_status
@@ -359,7 +374,8 @@ release(struct tensor *t, struct pf_err *err)
     for (size_t i = 0; i < t->n_held; i++) {
         struct pf_record *rec = &t->held[i];
 
-        if (!st && whole && !pf_record_is_mark(rec)) {
+        if (!st && whole && !pf_record_is_mark(rec)
+            && !pf_record_is_error(rec)) {
             out = pf_record_put(rec, "cosine", PF_F32, 1, &t->rows.n, NULL);
             if (out)
                 pf_rows_cosines(&t->rows, row++, (float *)out->data);
@@ -446,6 +462,7 @@ main(int argc, char **argv)
         .main_input = "data",
         .all_tensors = true,
         .one = one,
+        .hold = hold_error,
         .end = end,
     };
     struct pf_err err;

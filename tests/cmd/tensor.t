@@ -217,9 +217,36 @@ want '  with --keep-going, the others are' \
     'tensor --keep-going --cosine x | jq -c .cosine' '{"x":[1,2]}
 {"x":[1,2,3]}
 {"x":[2,4]}' 0 - 'tensor: <stdin>:2: *'
-is '  in the end' "$(cat out)" 'null
-[1,1]
+is '  in their places' "$(cat out)" '[1,1]
+null
 [1,1]'
+printf '%s\n' '{"error":"p"}' '{"a":[1,2]}' '{"error":"q"}' '{"a":[2,4]}' \
+    '{"seq":7,"a":[1,2,3]}' '{"b":1}' 'x' '{"done":"input"}' '{"a":[2,-1]}' >errors
+want '--cosine: error records keep their place' \
+    'tensor --cosine a --keep-going errors no errors |
+        jq -c "[.cosine, .error != null, .seq]"' '' 0 \
+    '[null,true,null]
+[[1,1,0,1,1,0],false,null]
+[null,true,null]
+[[1,1,0,1,1,0],false,null]
+[null,true,7]
+[null,true,null]
+[null,true,null]
+[null,false,null]
+[[0,0,1,0,0,1],false,null]
+[null,true,null]
+[null,true,null]
+[[1,1,0,1,1,0],false,null]
+[null,true,null]
+[[1,1,0,1,1,0],false,null]
+[null,true,7]
+[null,true,null]
+[null,true,null]
+[null,false,null]
+[[0,0,1,0,0,1],false,null]' '*errors:5: a: 3 numbers*no: cannot open*errors:7: *'
+want '  and end the run without' 'tensor --cosine a' '{"a":[1,2]}
+{"error":"q"}
+{"a":[1,3]}' 1 '{"error":"q"}'
 want '--cosine: a matrix among vectors' 'tensor --cosine x' '{"x":[1,2]}
 {"x":[[1,2]]}' 1 - \
     'tensor: <stdin>:2: x: has the shape [[]1, 2], those before were vectors'
