@@ -73,18 +73,6 @@ at_exit(void)
         not_written(opened);
 }
 
-/* Never as standard output, where that is closed: its records are none. */
-static int
-create(const char *file)
-{
-    int fd = open(file, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666);
-    int high = fd >= 0 && fd <= 2 ? fcntl(fd, F_DUPFD_CLOEXEC, 3) : fd;
-
-    if (high != fd)
-        close(fd);
-    return high;
-}
-
 /* The old file stays as it is until the new one is whole. */
 static void
 open_part(struct attend_kv *kv)
@@ -100,7 +88,8 @@ open_part(struct attend_kv *kv)
     memcpy(kv->part, kv->save, len);
     memcpy(kv->part + len, ".part", sizeof ".part");
     kv->out = (struct pf_out)PF_OUT_INIT;
-    kv->out.fd = create(kv->part);
+    kv->out.fd = open(kv->part, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC,
+        0666);
     if (kv->out.fd < 0)
         cli_die("--kv-save: %s: cannot open: %s", kv->part, strerror(errno));
     opened = kv;
