@@ -105,7 +105,7 @@ kv_mem(const struct pf_config *c, size_t parallel)
     return bytes <= KV_MEM_DEFAULT ? 0 : bytes / 1024 / 1024 + 1;
 }
 
-/* Asks the model for its window, and whether it is one: once for all filters. */
+/* Asks the model for its window; says for all filters that it is none. */
 static size_t
 ask_model(struct generate *g)
 {

@@ -353,7 +353,8 @@ pf_vocab_view(struct pf_vocab **out, const struct pf_vocab_data *d,
 
     *out = NULL;
     if (d->n_slots < 64 || (d->n_slots & (d->n_slots - 1))
-        || d->n_slots > UINT32_MAX || d->n_tokens > PF_VOCAB_MAX || d->n_pool > INT32_MAX)
+        || d->n_slots > UINT32_MAX
+        || d->n_tokens > PF_VOCAB_MAX || d->n_pool > INT32_MAX)
         return pf_fail(err, PF_EFORMAT, "the table of tokens has a size that "
             "it cannot have");
     /* Without branches, so that the compiler makes vectors of it: a top bit
