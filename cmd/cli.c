@@ -297,7 +297,8 @@ cli_finish(void)
     if (cli.stats) {
         clock_gettime(CLOCK_MONOTONIC, &now);
         fprintf(stderr, "%s: %llu records, %llu tokens, %llu bytes in, %llu "
-            "out, %llu batches, %.3f s; read %.3f s, wrote %.3f s\n", cli.cmd->name,
+            "out, %llu batches, %.3f s; read %.3f s, wrote %.3f s\n",
+            cli.cmd->name,
             (unsigned long long)cli_stats.records,
             (unsigned long long)cli_stats.tokens,
             (unsigned long long)cli_stats.bytes_in,

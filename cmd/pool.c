@@ -113,9 +113,12 @@ part(struct pool *p, size_t pos, struct part **out, struct pf_err *err)
         return pf_fail(err, PF_ESTATE, "the record starts at position %zu, "
             "but of its sequence %zu rows are held; records whose rows are "
             "pooled together have `more`, all but the last", pos, rows);
-    if (!part && !(part = calloc(1, sizeof *part)))
-        return pf_fail_mem(err);
-    part->name = (struct pf_record)PF_RECORD_INIT;
+    if (!part) {
+        part = calloc(1, sizeof *part);
+        if (!part)
+            return pf_fail_mem(err);
+        part->name = (struct pf_record)PF_RECORD_INIT;
+    }
     part->rows.how = p->how == MAX ? PF_POOL_MAX : p->how == LAST ? PF_POOL_LAST
         : p->how == CLS || p->how == POOLER ? PF_POOL_FIRST : PF_POOL_MEAN;
     *out = part;
@@ -132,7 +135,8 @@ hold(struct pool *p, struct cli_item *item, struct part *part,
     part->file = item->file;
     part->number = item->number;
     part->order = p->n_parts++;
-    if (pf_record_field(&item->rec, "seq"))
+    if (pf_record_field(&item->rec, "seq")
+        && !pf_record_field(&part->name, "seq"))
         st = pf_record_copy_field(&part->name, &item->rec, "seq", err);
     item->skip = true;
     return st ? st : pf_seqmap_put(&p->parts, p->key.data, p->key.len, part,
