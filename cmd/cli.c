@@ -250,11 +250,10 @@ cli_failed(const char *file, uint64_t number, const struct pf_record *rec,
     const char *msg)
 {
     struct pf_record e = PF_RECORD_INIT;
-    bool go_on = cli_complain(&e, file, number, rec, msg);
-    struct pf_err err;
+    bool go_on;
 
-    if (!run.text && cli_emit(&e, &err))
-        cli_die_writing(&err);
+    cli_complain(&e, file, number, rec, msg);
+    go_on = cli_pass_error(&e);
     pf_record_fini(&e);
     return go_on;
 }

@@ -7,9 +7,10 @@
 #include <string.h>
 
 #include <pipeformer/compare.h>
-#include <pipeformer/cosine.h>
 #include <pipeformer/json.h>
 #include <pipeformer/slice.h>
+
+#include "tensor-cosine.h"
 
 struct tensor {
     enum { LIST, RECORDS, NPY, SUMMARY, DIFF, COSINE } action;
@@ -23,12 +24,7 @@ struct tensor {
     struct pf_record other_rec;
     double atol, rtol;
     bool different;
-    /* --cosine: */
-    const char *cosine;
-    struct pf_rows rows;
-    bool begun, matrices;   /* the records have matrices, not vectors */
-    struct pf_record *held; /* those with vectors, until the end */
-    size_t n_held, cap_held;
+    struct cosines cosines;
     struct pf_buf lines; /* about the record at hand */
 };
 
@@ -88,7 +84,7 @@ option(void *ctx, int key, const char *arg)
         break;
     case COS:
         action(t, COSINE);
-        t->cosine = arg;
+        t->cosines.name = arg;
         break;
     case ATOL: t->atol = cli_num("--atol", arg, 0, INFINITY); break;
     case RTOL: t->rtol = cli_num("--rtol", arg, 0, INFINITY); break;
@@ -272,123 +268,6 @@ diff(struct tensor *t, struct pf_buf *b, const struct cli_item *item,
     return st;
 }
 
-/* --- Cosines --- */
-
-/* Rows against rows of one matrix. */
-static enum pf_status
-compare_rows(struct tensor *t, struct pf_record *rec, const float *v,
-    const size_t *shape, struct pf_err *err)
-{
-    struct pf_tensor *out = pf_record_put(rec, "cosine", PF_F32, 2,
-        (size_t[]){ shape[0], shape[0] }, NULL);
-    enum pf_status st = out ? PF_OK : pf_fail_mem(err);
-
-    pf_rows_clear(&t->rows);
-    for (size_t i = 0; i < shape[0] && !st; i++)
-        st = pf_rows_add(&t->rows, v + i * shape[1], shape[1], err);
-    for (size_t i = 0; i < shape[0] && !st; i++)
-        pf_rows_cosines(&t->rows, i, (float *)out->data + i * shape[0]);
-    return st;
-}
-
-/* Keeps a record until the end, when all vectors are known. */
-static bool
-keep(struct tensor *t, struct pf_record *rec)
-{
-    if (!pf_grow(&t->held, &t->cap_held, t->n_held + 1, sizeof *t->held))
-        return false;
-    t->held[t->n_held++] = *rec;
-    *rec = (struct pf_record)PF_RECORD_INIT;
-    return true;
-}
-
-static enum pf_status
-hold(struct tensor *t, struct cli_item *item, struct pf_err *err)
-{
-    item->skip = true;
-    return keep(t, &item->rec) ? PF_OK : pf_fail_mem(err);
-}
-
-/* Error records have their place among those that are held. */
-static bool
-hold_error(void *ctx, struct pf_record *rec)
-{
-    struct tensor *t = ctx;
-
-    return t->n_held && keep(t, rec);
-}
-
-static enum pf_status
-cosine(struct tensor *t, struct cli_item *item, struct pf_err *err)
-{
-    struct pf_record *rec = &item->rec;
-    const struct pf_tensor *x = pf_record_tensor(rec, t->cosine);
-    char shape[128];
-    size_t n, dims[PF_MAX_DIMS];
-    enum pf_status st;
-    struct pf_err why;
-    bool matrix;
-    float *v;
-
-    if (pf_record_is_mark(rec))
-        return t->n_held ? hold(t, item, err) : PF_OK;
-    if (!x)
-        return pf_fail(err, PF_ESHAPE, "%s: the record has no such tensor",
-            t->cosine);
-    if (x->ndim != 1 && x->ndim != 2)
-        return pf_fail(err, PF_ESHAPE, "%s: has the shape %s, not [C] or "
-            "[T, C]; -s takes a part of it", t->cosine,
-            pf_shape_format(shape, sizeof shape, x->shape, x->ndim));
-    matrix = x->ndim == 2 || x->shape[0] == 0; /* [] has lost its C */
-    if (t->begun && t->matrices != matrix)
-        return pf_fail(err, PF_ESHAPE, "%s: has the shape %s, those before "
-            "were %s", t->cosine, pf_shape_format(shape, sizeof shape,
-            x->shape, x->ndim), t->matrices ? "matrices" : "vectors");
-    t->begun = true;
-    t->matrices = matrix;
-    n = pf_tensor_count(x);
-    v = n > SIZE_MAX / 8 ? NULL : pf_arena_alloc(&rec->mem, n * sizeof *v);
-    if (!v)
-        return pf_fail_mem(err);
-    if (!pf_to_f32(v, x->data, x->dtype, n))
-        return pf_fail(err, PF_EFORMAT, "%s: no arithmetic on type %s",
-            t->cosine, pf_dtype_name(x->dtype));
-    memcpy(dims, x->shape, sizeof dims);
-    cli_drop(rec, t->cosine);
-    if (t->matrices)
-        return compare_rows(t, rec, v, dims, err);
-    st = pf_rows_add(&t->rows, v, n, &why);
-    return st ? pf_fail(err, st, "%s: %.300s", t->cosine, why.msg)
-        : hold(t, item, err);
-}
-
-/* The records that were held, each with the cosines of its vector. */
-static enum pf_status
-release(struct tensor *t, struct pf_err *err)
-{
-    bool whole = !cli_status() || cli.keep_going;
-    enum pf_status st = PF_OK;
-    struct pf_tensor *out;
-    size_t row = 0;
-
-    for (size_t i = 0; i < t->n_held; i++) {
-        struct pf_record *rec = &t->held[i];
-
-        if (!st && whole && !pf_record_is_mark(rec)
-            && !pf_record_is_error(rec)) {
-            out = pf_record_put(rec, "cosine", PF_F32, 1, &t->rows.n, NULL);
-            if (out)
-                pf_rows_cosines(&t->rows, row++, (float *)out->data);
-            else
-                st = pf_fail_mem(err);
-        }
-        if (!st && whole)
-            st = cli_emit(rec, err);
-        pf_record_fini(rec);
-    }
-    return st;
-}
-
 /* --- The filter --- */
 
 static enum pf_status
@@ -421,7 +300,7 @@ one(void *ctx, struct cli_item *item, struct pf_err *err)
         st = diff(t, b, item, err);
         break;
     case COSINE:
-        return cosine(t, item, err);
+        return cosines_add(&t->cosines, item, err);
     }
     if (!st)
         st = pf_buf_check(b, err);
@@ -430,7 +309,16 @@ one(void *ctx, struct cli_item *item, struct pf_err *err)
     return st;
 }
 
-/* Records of the other file that have no partner; records that were held. */
+/* Error records have their place among vectors that wait. */
+static bool
+hold(void *ctx, struct pf_record *rec)
+{
+    struct tensor *t = ctx;
+
+    return t->action == COSINE && cosines_hold(&t->cosines, rec);
+}
+
+/* Records of the other file that have no partner; vectors that wait. */
 static enum pf_status
 end(void *ctx, struct pf_err *err)
 {
@@ -438,7 +326,7 @@ end(void *ctx, struct pf_err *err)
     enum pf_status st;
 
     if (t->action == COSINE)
-        return release(t, err);
+        return cosines_end(&t->cosines, err);
     if (t->action != DIFF || cli_status())
         return PF_OK;
     st = pf_reader_next(&t->other_reader, &t->other_rec, NULL, err);
@@ -462,7 +350,7 @@ main(int argc, char **argv)
         .main_input = "data",
         .all_tensors = true,
         .one = one,
-        .hold = hold_error,
+        .hold = hold,
         .end = end,
     };
     struct pf_err err;
@@ -486,8 +374,7 @@ main(int argc, char **argv)
     pf_in_fini(&t.other);
     pf_reader_fini(&t.other_reader);
     pf_record_fini(&t.other_rec);
-    pf_rows_fini(&t.rows);
-    free(t.held);
+    cosines_fini(&t.cosines);
     pf_buf_fini(&t.lines);
     free(t.select);
     free(t.drop);
