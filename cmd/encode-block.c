@@ -3,7 +3,9 @@
  * takes the next share, encodes it into memory of its own, and then whoever
  * finds the first share of all made writes it and those behind it.  A share is
  * small, so that what a thread works with stays in its cache, and a thread
- * keeps its encoder, whose cache of pieces it has.
+ * keeps its encoder, whose cache of pieces it has.  There are more workers than
+ * threads: when the system lets one thread wait for a processor in the middle
+ * of a share, the others go on with those behind it.
  */
 #include "encode-private.h"
 
@@ -13,10 +15,7 @@
 
 #include <pipeformer/pool.h>
 
-enum {
-    SHARE = 1 << 15, /* bytes of texts */
-    AHEAD = 2,       /* shares for each thread that are not written yet */
-};
+enum { SHARE = 1 << 15 }; /* bytes of texts */
 
 struct run {
     struct encode *e;
@@ -31,20 +30,14 @@ struct run {
     size_t n;            /* texts in shares */
     bool over;           /* no more shares are taken */
     bool writing;        /* someone is */
-    size_t first, next;  /* the share that is written next, that is taken next;
-                            each is made by the worker of its number modulo: */
-    size_t n_workers;
+    struct encode_worker *first, *last; /* those with shares, in order */
+    struct encode_worker *idle; /* the others; the last one that had a share is
+                                   the next to have one: its memory is there */
     struct encode_told told;
     enum pf_status st; /* of writing */
     struct pf_err err;
     int error; /* errno then */
 };
-
-static struct encode_worker *
-worker(const struct run *r, size_t share)
-{
-    return &r->e->workers[share % r->n_workers];
-}
 
 /* In rounds in which no byte of the sums overflows: a loop for vectors. */
 static size_t
@@ -71,12 +64,14 @@ count_bytes(const char *p, size_t n, char c)
 }
 
 /*
- * The next share: of the block, or what has come behind it, which is read into
- * the worker's memory and is one share.  False if there is nothing.
+ * The next share, for a worker that is idle: of the block, or what has come
+ * behind it, which is read into the worker's memory and is one share.  NULL if
+ * there is nothing.
  */
-static bool
-take(struct run *r, struct encode_worker *w)
+static struct encode_worker *
+take(struct run *r)
 {
+    struct encode_worker *w = r->idle;
     const struct cli_block *b = r->block;
     const char *to = NULL;
     size_t len = (size_t)(r->end - r->p);
@@ -86,9 +81,13 @@ take(struct run *r, struct encode_worker *w)
     if (len == 0) {
         r->p = b->more ? b->more(b->where, &w->memory, &len) : NULL;
         if (!r->p)
-            return false;
+            return NULL;
         r->end = r->p + len;
     }
+    r->idle = w->next;
+    w->next = NULL;
+    *(r->first ? &r->last->next : &r->first) = w;
+    r->last = w;
     w->block = r->p;
     w->end = to ? to + 1 : r->end;
     w->made = false;
@@ -99,7 +98,20 @@ take(struct run *r, struct encode_worker *w)
         (char)r->delimiter);
     r->n += w->end[-1] != (char)r->delimiter;
     r->p = w->end;
-    return true;
+    return w;
+}
+
+/* Who holds the lock while it reads a share is done before one who sleeps
+ * would be awake. */
+static void
+lock(struct run *r)
+{
+    enum { TRIES = 1000 };
+
+    for (int i = 0; i < TRIES; i++)
+        if (pthread_mutex_trylock(&r->lock) == 0)
+            return;
+    pthread_mutex_lock(&r->lock);
 }
 
 /* All that is made and has nothing before it.  Locked, but while it writes. */
@@ -110,16 +122,18 @@ write_made(struct run *r, struct pf_encoder *enc)
     enum pf_status st;
     int error;
 
-    while (!r->writing && !r->st && !r->told.stop && r->first < r->next
-        && (w = worker(r, r->first))->made) {
+    while (!r->writing && !r->st && !r->told.stop && (w = r->first) != NULL
+        && w->made) {
         r->writing = true;
         pthread_mutex_unlock(&r->lock);
         w->enc = enc;
         st = encode_write_share(r->e, w, w->first, &r->told, &r->err);
         error = errno;
-        pthread_mutex_lock(&r->lock);
-        r->writing = w->made = false;
-        r->first++;
+        lock(r);
+        r->writing = false;
+        r->first = w->next;
+        w->next = r->idle;
+        r->idle = w;
         r->st = st;
         r->error = error;
         r->over |= st || r->told.stop;
@@ -135,17 +149,16 @@ work(void *ctx, size_t thread)
     struct pf_encoder *enc = r->e->coders[thread].enc;
     struct encode_worker *w;
 
-    pthread_mutex_lock(&r->lock);
+    lock(r);
     for (;;) {
-        while (!r->over && r->next - r->first == r->n_workers)
+        while (!r->over && !r->idle)
             pthread_cond_wait(&r->written, &r->lock);
-        w = worker(r, r->next);
-        if (r->over || !take(r, w))
+        w = r->over ? NULL : take(r);
+        if (!w)
             break;
-        r->next++;
         pthread_mutex_unlock(&r->lock);
         encode_make(w, enc);
-        pthread_mutex_lock(&r->lock);
+        lock(r);
         w->made = true;
         write_made(r, enc);
     }
@@ -166,7 +179,8 @@ texts(struct encode *e, const struct cli_block *block, int delimiter,
 
     r.share = block->more || share > SHARE ? SHARE
         : share > ENCODE_SHARE ? share : ENCODE_SHARE;
-    r.n_workers = threads == 1 ? 1 : AHEAD * threads;
+    for (size_t i = e->n_workers; i-- > 0; r.idle = &e->workers[i])
+        e->workers[i].next = r.idle;
     pthread_mutex_init(&r.lock, NULL);
     pthread_cond_init(&r.written, NULL);
     pf_pool_run(e->pool, work, &r, block->len > ENCODE_SHARE ? threads : 1);

@@ -29,6 +29,7 @@ struct encode_worker {
     size_t first; /* of the whole batch */
     struct pf_memory memory; /* of the block, if it was read for this worker */
     bool made; /* what comes of the block is there, not written yet */
+    struct encode_worker *next; /* with the share behind it, or idle too */
     const struct encode *e;
     const char *text; /* or a part of a long one */
     size_t len, base;
