@@ -14,7 +14,7 @@ enum {
 };
 
 /* Below this many multiplications a second thread costs more than it saves. */
-#define WORTH_A_THREAD ((size_t)1 << 19)
+#define WORTH_A_THREAD ((size_t)1 << 17)
 
 enum pf_status
 pf_run_scratch(struct pf_runner *r, size_t rows, size_t width,

@@ -13,6 +13,8 @@
 #define TABLE pf_kernels_avx2
 #define NAME "avx2"
 
+#define NN_ONE 0 /* too few registers */
+
 enum {
     VW = 8,
     NT_M = 3, NT_N = 2, NT_ONE = 4, /* accumulators: 12 of 16 registers */

@@ -13,9 +13,11 @@
 #define TABLE pf_kernels_avx512
 #define NAME "avx512"
 
+#define NN_ONE 24 /* and accumulators of a single row: of 32 registers */
+
 enum {
     VW = 16,
-    NT_M = 6, NT_N = 4, NT_ONE = 8, /* accumulators: 24 of 32 registers */
+    NT_M = 6, NT_N = 4, NT_ONE = 4, /* accumulators: 24 of 32 registers */
     NN_M = 8, NN_V = 3, NN_FEW = 64, NN_WIDE = 2,
     AT_G = 4, AT_V = 4,
 };

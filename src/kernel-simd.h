@@ -15,15 +15,19 @@
  * in y between panels.  Few rows would not pay for that copy: they take K_PASS
  * rows of w a pass, each w read once and in order, and the chains wait in
  * memory that is compact, whatever the stride of y (up to 48 KiB of stack).
- * Where there are registers for it, a number of x meets NN_WIDE vectors of w.
+ * Where there are registers for it, a number of x meets NN_WIDE vectors of w,
+ * and the chains of a single row of x, NN_ONE vectors at a time, wait nowhere:
+ * with nothing to do but what w brings, the processor looks ahead farthest.
+ * What is fetched ahead goes by the second level cache, which it would only
+ * pass through: two threads come to read a quarter faster for that.
  *
  * Products with w of [N, K] read w where it lies, a tile's columns being as
  * many streams far apart: a processor fetches those ahead better than
  * neighbours.  Many rows of x take it in blocks that fit the second level
- * cache.  From three rows on, the arithmetic between two loads keeps the
- * processor from looking far enough ahead by itself: the first rows fetch a
- * little ahead of where they read (of F16, where a block is short, the last
- * rows fetch the next block).
+ * cache.  The arithmetic between two loads keeps the processor from looking far
+ * enough ahead by itself: the first rows fetch some KiB ahead of where they
+ * read, less than what the first level cache holds (of F16 and many rows, where
+ * a block is short, the last rows fetch the next block).
  *
  * Attention takes up to AT_ROWS query rows through a block of 64 keys before
  * the next block (Dao et al. 2022), AT_M rows at a time; the sums of weighted
@@ -42,9 +46,11 @@ enum {
     NN_SUMS = 8192,     /* outputs of theirs at a time */
     K_PASS = 8,         /* rows of w a pass */
     NN_NEAR = 256,      /* elements fetched ahead in them */
+    NN_ROWS = 4,        /* rows of F32, half those of F16, fetched ahead of one */
     K_RUN = 64,         /* elements of x side by side */
     NT_BLOCK = 48,      /* [N, K]: rows of w to a block */
-    NT_NEAR = 512,      /* elements fetched ahead of a stream */
+    NT_NEAR = 512,      /* elements of F32 fetched ahead of a stream */
+    NT_FAR = 1536,      /* and of F16, for few rows of x */
     NT_COLD = 1 << 18,  /* elements that no cache is trusted to hold */
     AT_M = 6,           /* query rows to a tile */
     AT_ROWS = 8 * AT_M,
@@ -56,7 +62,7 @@ enum {
 #ifdef __clang__
 #define UNROLL _Pragma("clang loop unroll(full)")
 #else
-#define UNROLL _Pragma("GCC unroll 16")
+#define UNROLL _Pragma("GCC unroll 32")
 #endif
 
 #define ONE_TO_6(i, f) \
@@ -119,6 +125,20 @@ INLINE void
 prefetch(const void *w, enum pf_dtype type, size_t i)
 {
     __builtin_prefetch(element(w, type, i));
+}
+
+/* Of what is read once. */
+INLINE void
+prefetch_once(const void *w, enum pf_dtype type, size_t i)
+{
+    __builtin_prefetch(element(w, type, i), 0, 0);
+}
+
+/* Vectors of w that share a cache line. */
+INLINE size_t
+vectors_a_line(enum pf_dtype type)
+{
+    return 64 / VW / (type == PF_F32 ? 4 : 2);
 }
 
 /* --- y = x w, w of [K, N]. */
@@ -284,7 +304,6 @@ nn_pass(size_t M, const size_t kt, enum pf_dtype type, float *restrict sums,
     size_t lds, const float *restrict x, size_t ldx, const void *restrict w,
     size_t i, size_t N, size_t columns, size_t ahead)
 {
-    const size_t line = type == PF_F32 ? 1 : 2; /* vectors that share one */
     size_t n;
 
 #define NN_STEP(nv, last) \
@@ -297,8 +316,8 @@ nn_pass(size_t M, const size_t kt, enum pf_dtype type, float *restrict sums,
                 : ahead + NN_NEAR - columns;
         if (M > 1 || type != PF_F32) {
             UNROLL for (size_t k = 0; k < kt; k++)
-                for (size_t v = 0; v < NN_WIDE; v += line)
-                    prefetch(w, type, i + n + v * VW + k * N + next);
+                for (size_t v = 0; v < NN_WIDE; v += vectors_a_line(type))
+                    prefetch_once(w, type, i + n + v * VW + k * N + next);
         }
         NN_STEP(NN_WIDE, VW);
     }
@@ -365,13 +384,108 @@ nn_few(size_t M, enum pf_dtype type, float *y, size_t ldy, const float *x,
     }
 }
 
+#if NN_ONE
+/*
+ * One row of x and nv vectors of columns, `last` columns of the last one, over
+ * K rows of `row` bytes; what lies `ahead` bytes behind is fetched.
+ */
+INLINE void
+nn_one_rows(const size_t nv, size_t last, enum pf_dtype type, vec *acc,
+    const float *restrict x, const char *restrict w, size_t K, size_t row,
+    size_t ahead)
+{
+    for (size_t k = 0; k < K; k++, w += row) {
+        vec a = vset(x[k]);
+
+        UNROLL for (size_t v = 0; v < nv; v++) {
+            if (ahead && v % vectors_a_line(type) == 0)
+                prefetch_once(w + ahead, type, v * VW);
+            acc[v] = vfma(a, vload_w(w, type, v * VW,
+                v + 1 < nv ? (size_t)VW : last), acc[v]);
+        }
+    }
+}
+
+INLINE void
+nn_one_panel(const size_t nv, size_t last, enum pf_dtype type,
+    float *restrict y, const float *restrict x, const void *restrict w,
+    const float *bias, size_t K, size_t N)
+{
+    const size_t rows = type == PF_F32 ? NN_ROWS : 2 * NN_ROWS;
+    size_t row = N * (type == PF_F32 ? 4 : 2), k = K > rows ? K - rows : 0;
+    vec acc[NN_ONE];
+
+    UNROLL for (size_t v = 0; v < nv; v++)
+        acc[v] = vset(0);
+    nn_one_rows(nv, last, type, acc, x, w, k, row, rows * row);
+    nn_one_rows(nv, last, type, acc, x + k, (const char *)w + k * row, K - k,
+        row, 0);
+    UNROLL for (size_t v = 0; v < nv; v++) {
+        size_t n = v + 1 < nv ? (size_t)VW : last;
+
+        if (bias)
+            acc[v] = vadd(acc[v], vload_n(bias + v * VW, n));
+        vstore_n(y + v * VW, acc[v], n);
+    }
+}
+
+/* Not inlined: the loops would have to share their registers with others. */
+#define NN_ONE_TYPE(name, type) \
+    static __attribute__((noinline)) void \
+    name(float *y, const float *x, const void *w, const float *bias, \
+        size_t K, size_t N, size_t n0, size_t n1) \
+    { \
+        for (size_t n = n0, nv; n < n1; n += nv * VW) { \
+            nv = at_most((n1 - n) / VW, NN_ONE); \
+            nv -= nv > 4 ? nv % 4 : 0; \
+            switch (nv) { \
+            case 24: NN_ONE_PANEL(24, VW, type); break; \
+            case 20: NN_ONE_PANEL(20, VW, type); break; \
+            case 16: NN_ONE_PANEL(16, VW, type); break; \
+            case 12: NN_ONE_PANEL(12, VW, type); break; \
+            case 8: NN_ONE_PANEL(8, VW, type); break; \
+            case 4: NN_ONE_PANEL(4, VW, type); break; \
+            case 3: NN_ONE_PANEL(3, VW, type); break; \
+            case 2: NN_ONE_PANEL(2, VW, type); break; \
+            case 1: NN_ONE_PANEL(1, VW, type); break; \
+            default: NN_ONE_PANEL(1, n1 - n, type); return; \
+            } \
+        } \
+    }
+#define NN_ONE_PANEL(nv, last, type) \
+    nn_one_panel(nv, last, type, y + n, x, element(w, type, n), \
+        bias ? bias + n : NULL, K, N)
+
+NN_ONE_TYPE(nn_one_f32, PF_F32)
+NN_ONE_TYPE(nn_one_f16, PF_F16)
+NN_ONE_TYPE(nn_one_bf16, PF_BF16)
+
+INLINE void
+nn_one(float *y, const float *x, const void *w, enum pf_dtype type,
+    const float *bias, size_t K, size_t N, size_t n0, size_t n1)
+{
+    switch (type) {
+    case PF_F16: nn_one_f16(y, x, w, bias, K, N, n0, n1); break;
+    case PF_BF16: nn_one_bf16(y, x, w, bias, K, N, n0, n1); break;
+    default: nn_one_f32(y, x, w, bias, K, N, n0, n1);
+    }
+}
+#else
+INLINE void
+nn_one(float *y, const float *x, const void *w, enum pf_dtype type,
+    const float *bias, size_t K, size_t N, size_t n0, size_t n1)
+{
+    nn_few(1, type, y, 0, x, 0, w, bias, K, N, n0, n1);
+}
+#endif
+
 INLINE void
 nn_rows(float *y, size_t ldy, const float *x, size_t ldx, const void *w,
     enum pf_dtype type, const float *bias, size_t M, size_t K, size_t N,
     size_t n0, size_t n1)
 {
     if (M == 1)
-        nn_few(1, type, y, ldy, x, ldx, w, bias, K, N, n0, n1);
+        nn_one(y, x, w, type, bias, K, N, n0, n1);
     else if (M <= NN_FEW)
         nn_few(M, type, y, ldy, x, ldx, w, bias, K, N, n0, n1);
     else
@@ -433,6 +547,29 @@ nt_step(const size_t mt, const size_t nt, vec (*acc)[NT_ONE][LV],
 }
 
 /*
+ * One row of x, as far as K fills lines: each of nt streams in turn takes a
+ * line, and fetches the one that lies `ahead`.  Returns where they stopped.
+ */
+INLINE size_t
+nt_lines(const size_t nt, vec (*acc)[LV], enum pf_dtype type,
+    const float *restrict x, const void *restrict w, size_t dw, size_t K,
+    size_t ahead)
+{
+    const size_t line = VW * vectors_a_line(type);
+    size_t k = 0;
+
+    for (; k + line <= K; k += line) {
+        UNROLL for (size_t j = 0; j < nt; j++) {
+            prefetch_once(w, type, j * dw + k + ahead);
+            UNROLL for (size_t i = 0; i < line; i += VW)
+                acc[j][i / VW % LV] = vfma(vload(x + k + i),
+                    vload_w(w, type, j * dw + k + i, VW), acc[j][i / VW % LV]);
+        }
+    }
+    return k;
+}
+
+/*
  * An nt_tile is mt rows by nt columns that stand dy apart, dw in w.  What lies
  * `ahead` is fetched, unless that is 0.
  */
@@ -449,6 +586,8 @@ nt_tile(const size_t mt, const size_t nt, enum pf_dtype type, float *y,
         UNROLL for (size_t j = 0; j < nt; j++)
             UNROLL for (size_t h = 0; h < LV; h++)
                 acc[m][j][h] = vset(0);
+    if (mt == 1 && nt > 1)
+        k = nt_lines(nt, acc[0], type, x, w, dw, K, ahead);
     for (; k + PF_LANES <= K; k += PF_LANES) {
         if (ahead) {
             UNROLL for (size_t j = 0; j < nt; j++)
@@ -519,8 +658,7 @@ matmul_nt(float *y, size_t ldy, const float *x, size_t ldx, const void *w,
         const void *, const float *, size_t, size_t, size_t)
         = type == PF_F16 ? nt_f16 : type == PF_BF16 ? nt_bf16 : nt_f32;
     size_t nt = M == 1 ? NT_ONE : NT_N;
-    bool few = M <= NT_M, near = few || type == PF_F32;
-    bool cold = (n1 - n0) * K > NT_COLD;
+    bool few = M <= NT_M, cold = (n1 - n0) * K > NT_COLD;
 
     (void)N;
     for (size_t n = n0, nn; n < n1; n += nn) {
@@ -535,9 +673,11 @@ matmul_nt(float *y, size_t ldy, const float *x, size_t ldx, const void *w,
             size_t ahead = 0, done = dy * nt;
 
             mt = part(M - m, NT_M);
-            if (near && m == 0 && M > 2)
-                ahead = NT_NEAR;
-            else if (!near && cold && m + mt == M)
+            if (type == PF_F32)
+                ahead = m == 0 ? NT_NEAR : 0;
+            else if (few)
+                ahead = NT_FAR;
+            else if (cold && m + mt == M)
                 ahead = nn * K;
             run(mt, false, ym, ldy, dy, xm, ldx, wn, bias ? bias + n : NULL,
                 K, dy, ahead);

@@ -144,26 +144,30 @@ def generate(model, threads, sequences, n, prompt=8, vocab=VOCAB):
 
 
 def outside(model, threads, n, vocab=VOCAB):
-    """Of the time of a token, one sequence: the share in which neither attend
-    nor unembed is at work, by what --stats tells of 2n tokens and of n."""
+    """Of the time of a token, one sequence: the share in which no filter
+    computes, and that in which neither attend nor unembed does (the rest is
+    embedding and sampling), by what --stats tells of 2n tokens and of n."""
     def times(count):
         m = f"-m {model} --threads {threads} --stats"
-        pipe = (f"embed -m {model} | attend {m} | unembed {m} | "
-                f"sample -m {model} -n {count} --eos {vocab + 9}")
+        pipe = (f"embed {m} | attend {m} | unembed {m} | "
+                f"sample {m} -n {count} --eos {vocab + 9}")
         r = subprocess.run(
             ["generate", "--whole", "--", pipe], check=True, text=True,
             input=json.dumps({"ids": tokens(8, vocab)}) + "\n",
             stdout=subprocess.DEVNULL, stderr=subprocess.PIPE)
-        busy = whole = 0
+        whole = every = layers = 0
         for line in r.stderr.splitlines():
             t = [float(x) for x in re.findall(r"([0-9.]+) s\b", line)]
             whole = max(whole, t[0])
-            busy += t[0] - t[1] - t[2]
-        return whole, busy
-    best = 1
+            every += t[0] - t[1] - t[2]
+            if line.startswith(("attend", "unembed")):
+                layers += t[0] - t[1] - t[2]
+        return whole, every, layers
+    best = 1, 1
     for _ in range(3):
-        (w1, b1), (w2, b2) = times(n), times(2 * n)
-        best = min(best, 1 - (b2 - b1) / (w2 - w1))
+        less, more = times(n), times(2 * n)
+        whole, every, layers = (b - a for a, b in zip(less, more))
+        best = min(best, (1 - every / whole, 1 - layers / whole))
     return best
 
 
