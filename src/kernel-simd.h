@@ -46,7 +46,7 @@ enum {
     NN_SUMS = 8192,     /* outputs of theirs at a time */
     K_PASS = 8,         /* rows of w a pass */
     NN_NEAR = 256,      /* elements fetched ahead in them */
-    NN_ROWS = 4,        /* rows of F32, half those of F16, fetched ahead of one */
+    NN_ROWS = 4,        /* rows of F32, of F16 twice as many, for one of x */
     K_RUN = 64,         /* elements of x side by side */
     NT_BLOCK = 48,      /* [N, K]: rows of w to a block */
     NT_NEAR = 512,      /* elements of F32 fetched ahead of a stream */

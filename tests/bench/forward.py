@@ -220,6 +220,11 @@ def row(what, ours, bound, other):
           f"{other:9.1f} {times}", flush=True)
 
 
+def row_outside(what, shares):
+    print(f"{what:42} {100 * shares[0]:8.1f}%  ({100 * shares[1]:.1f}% neither "
+          "in attend nor in unembed)", flush=True)
+
+
 def bench_gpt2(python, tmp):
     print(f"\n{'GPT-2 124 M, tokens/s':42} {'pipe':>9} {'limit':>9} {'':5}"
           f" {'PyTorch':>9}")
@@ -242,8 +247,8 @@ def bench_gpt2(python, tmp):
                     max(bound, limit("read", threads)) * 1e9
                     / (size * PARAMETERS) if n == 1 else 0,
                     theirs.get("generate", 0) if n == 1 else 0)
-            print(f"{name}: not computing, 1 sequence".ljust(52)
-                  + f"{100 * outside(model, threads, 24):5.1f}%", flush=True)
+            row_outside(f"{name}: not computing, 1 sequence",
+                        outside(model, threads, 24))
 
 
 def bench_fairy(python, tmp):
@@ -256,8 +261,8 @@ def bench_fairy(python, tmp):
             print(f"{threads} threads: generate, {n:2} sequences      {'':8}"
                   f"{generate('fairy', threads, n, 100, 8, 4096):9.1f}",
                   flush=True)
-        print(f"{threads} threads: not computing, 1 sequence".ljust(52)
-              + f"{100 * outside('fairy', threads, 100, 4096):5.1f}%")
+        row_outside(f"{threads} threads: not computing, 1 sequence",
+                    outside('fairy', threads, 100, 4096))
 
 
 def bench_minilm(python, tmp):
