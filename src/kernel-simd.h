@@ -394,15 +394,23 @@ nn_one_rows(const size_t nv, size_t last, enum pf_dtype type, vec *acc,
     const float *restrict x, const char *restrict w, size_t K, size_t row,
     size_t ahead)
 {
-    for (size_t k = 0; k < K; k++, w += row) {
+    const char *next = w + ahead;
+    bool across = (uintptr_t)w % 64 != 0; /* rows begin and end within lines */
+
+    for (size_t k = 0; k < K; k++, w += row, next += row) {
         vec a = vset(x[k]);
 
+        /* One register for what is fetched: of an address each there would be
+         * too many, and a load of one from the stack waits behind w. */
+        __asm__("" : "+r"(next));
         UNROLL for (size_t v = 0; v < nv; v++) {
             if (ahead && v % vectors_a_line(type) == 0)
-                prefetch_once(w + ahead, type, v * VW);
+                prefetch_once(next, type, v * VW);
             acc[v] = vfma(a, vload_w(w, type, v * VW,
                 v + 1 < nv ? (size_t)VW : last), acc[v]);
         }
+        if (ahead && across)
+            prefetch_once(next, type, nv * VW - 1);
     }
 }
 
