@@ -77,13 +77,14 @@ worker_fini(struct encode_worker *w)
 void
 encode_fini(struct encode *e)
 {
+    /* First: while there are threads, memory is given back slowly. */
+    pf_pool_free(e->pool);
     for (size_t i = 0; i < e->n_coders; i++)
         pf_encoder_free(e->coders[i].enc);
     for (size_t i = 0; i < e->n_workers; i++)
         worker_fini(&e->workers[i]);
     free(e->coders);
     free(e->workers);
-    pf_pool_free(e->pool);
 }
 
 struct encode_coder *
