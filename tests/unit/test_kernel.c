@@ -256,7 +256,7 @@ test_product_depth(void **ctx)
 static void
 test_product_width(void **ctx)
 {
-    static const size_t rows[] = { 1, 2, 5, 9, 0 };
+    static const size_t rows[] = { 1, 2, 5, 9, 0 }, one[] = { 1, 0 };
 
     (void)ctx;
     for (int nt = 0; nt < 2; nt++) {
@@ -264,6 +264,11 @@ test_product_width(void **ctx)
             for (size_t N = 1; N <= 70; N++)
                 check_product(nt, types[i], N % 2 ? PLAIN : WILD, 9,
                     9 + N % 9, N, rows, N % 4 == 0);
+        /* Panels of every width that a single row has, aligned or not. */
+        for (size_t i = 0; i < 3; i++)
+            for (size_t N = 71; N <= 480; N += 13)
+                check_product(nt, types[i], N % 2 ? PLAIN : WILD, 2,
+                    5 + N % 19, N, one, N % 3 == 0);
         check_product(nt, PF_F32, PLAIN, 9, 17, 2100, rows, true);
         check_product(nt, PF_F16, PLAIN, 9, 17, 1050, rows, false);
     }
