@@ -18,8 +18,8 @@
  * Where there are registers for it, a number of x meets NN_WIDE vectors of w,
  * and the chains of a single row of x, NN_ONE vectors at a time, wait nowhere:
  * with nothing to do but what w brings, the processor looks ahead farthest.
- * What is fetched ahead goes by the second level cache, which it would only
- * pass through: two threads come to read a quarter faster for that.
+ * What is fetched ahead stays out of the second level cache, through which it
+ * would only pass: two threads read up to a quarter faster for that.
  *
  * Products with w of [N, K] read w where it lies, a tile's columns being as
  * many streams far apart: a processor fetches those ahead better than
