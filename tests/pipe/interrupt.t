@@ -74,8 +74,11 @@ want 'SIGINT where nothing was made, and a prompt is not whole' \
         python3 kill.py INT there 'generate --whole \
             -- \"sh -c \\\"echo >there; exec embed\\\" | sample\" <fifo'" '' 0 \
     'status 130'
+# (It sends SIGCONT, too, and where that comes while a sanitizer has stopped the
+# process to look for leaks, that one waits for ever.)
 want 'timeout, whose signal comes twice' \
-    "timeout --preserve-status 3 generate --whole ids -- \"\$(cat slow)\" >made" \
+    "ASAN_OPTIONS=\${ASAN_OPTIONS:-}:detect_leaks=0 timeout --preserve-status 3 \
+        generate --whole ids -- \"\$(cat slow)\" >made" \
     '' 143 ''
 is '  a record each' "$(wc -l <made)" 3
 want 'a signal that was ignored from the start stays so' \
