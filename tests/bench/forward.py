@@ -7,10 +7,11 @@ a model of the shapes of GPT-2 with 124 M parameters whose weights are random;
 it is made in $TMPDIR once for each type of weights.  What is measured are
 whole pipes, embed | attend | unembed as they run, and `generate`; a pipe has
 started, and has seen one record, before its clock starts.  Each figure is the
-best of some runs that take turns with the limits: plain reading of memory
-with eight streams a thread for one sequence, OpenBLAS's sgemm (with the
-kernels that it chooses itself) for many positions, both from bench_limit, and
-PyTorch where a Python with torch is found.
+best of some runs, for GPT-2 of one sequence the median one, that take turns
+with the limits: plain reading of memory with eight streams a thread for one
+sequence, OpenBLAS's sgemm (with the kernels that it chooses itself) for many
+positions, both from bench_limit, and PyTorch where a Python with torch is
+found.
 """
 import json
 import os

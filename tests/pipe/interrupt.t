@@ -20,7 +20,8 @@ END
 printf '%s | sh slow.sh' "$loop" >slow
 
 # kill.py SIGNAL FILE COMMAND: a shell command, which gets the signal when FILE
-# is not empty.  (Not with &: that ignores SIGINT.)
+# is not empty, and with SIGNAL+ once more with all that it started.  (Not with
+# &: that ignores SIGINT.)
 cat >kill.py <<'END'
 import os
 import signal
@@ -29,10 +30,14 @@ import sys
 import time
 
 sig, file, command = sys.argv[1:]
-p = subprocess.Popen(["sh", "-c", "exec " + command])
+twice = sig.endswith("+")
+sig = getattr(signal, "SIG" + sig.rstrip("+"))
+p = subprocess.Popen(["sh", "-c", "exec " + command], start_new_session=twice)
 while p.poll() is None and not (os.path.exists(file) and os.stat(file).st_size):
     time.sleep(0.01)
-p.send_signal(getattr(signal, "SIG" + sig))
+p.send_signal(sig)
+if twice:
+    os.killpg(p.pid, sig)
 print("status", p.wait())
 END
 
@@ -74,8 +79,13 @@ want 'SIGINT where nothing was made, and a prompt is not whole' \
         python3 kill.py INT there 'generate --whole \
             -- \"sh -c \\\"echo >there; exec embed\\\" | sample\" <fifo'" '' 0 \
     'status 130'
-# (It sends SIGCONT, too, and where that comes while a sanitizer has stopped the
-# process to look for leaks, that one waits for ever.)
+rm -f there
+want 'a signal that comes twice' \
+    "python3 kill.py TERM+ there 'generate --whole ids -- \"\$(cat slow)\" >made'" \
+    '' 0 'status 143'
+is '  a record each' "$(wc -l <made)" 3
+# As above, but for SIGCONT, which timeout sends, too: where that comes while a
+# sanitizer has stopped the process to look for leaks, that one waits for ever.
 want 'timeout, whose signal comes twice' \
     "ASAN_OPTIONS=\${ASAN_OPTIONS:-}:detect_leaks=0 timeout --preserve-status 3 \
         generate --whole ids -- \"\$(cat slow)\" >made" \
