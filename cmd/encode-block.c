@@ -106,7 +106,7 @@ take(struct run *r)
 static void
 lock(struct run *r)
 {
-    enum { TRIES = 1000 };
+    enum { TRIES = 10000 };
 
     for (int i = 0; i < TRIES; i++)
         if (pthread_mutex_trylock(&r->lock) == 0)
@@ -157,6 +157,8 @@ work(void *ctx, size_t thread)
         if (!w)
             break;
         pthread_mutex_unlock(&r->lock);
+        /* About what ids take: what grows is moved, and that costs. */
+        pf_buf_room(&w->out, 2 * (size_t)(w->end - w->block));
         encode_make(w, enc);
         lock(r);
         w->made = true;

@@ -63,30 +63,6 @@ encode_start(struct encode *e, const char *special)
     }
 }
 
-static void
-worker_fini(struct encode_worker *w)
-{
-    pf_buf_fini(&w->out);
-    pf_buf_fini(&w->ids);
-    pf_buf_fini(&w->segments);
-    pf_buf_fini(&w->spans);
-    pf_memory_fini(&w->memory);
-    pf_record_fini(&w->rec);
-}
-
-void
-encode_fini(struct encode *e)
-{
-    /* First: while there are threads, memory is given back slowly. */
-    pf_pool_free(e->pool);
-    for (size_t i = 0; i < e->n_coders; i++)
-        pf_encoder_free(e->coders[i].enc);
-    for (size_t i = 0; i < e->n_workers; i++)
-        worker_fini(&e->workers[i]);
-    free(e->coders);
-    free(e->workers);
-}
-
 struct encode_coder *
 encode_take_coder(struct encode *e)
 {

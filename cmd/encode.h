@@ -54,9 +54,9 @@ struct encode_job {
     struct pf_record *rec;
 };
 
-/* With `special`, a comma between ("all": all, NULL: none). */
+/* With `special`, a comma between ("all": all, NULL: none).  What is made is
+ * there until the program ends. */
 void encode_start(struct encode *e, const char *special);
-void encode_fini(struct encode *e);
 
 /*
  * Encodes texts and writes what comes of them, in order.  `failed` is told of

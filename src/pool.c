@@ -1,4 +1,4 @@
-#define _GNU_SOURCE /* sched_getaffinity */
+#define _GNU_SOURCE /* sched_getaffinity, pthread_attr_setaffinity_np */
 
 #include <pipeformer/pool.h>
 
@@ -22,6 +22,10 @@
  * sleeping only.  No longer: the processor may be another filter's, and while
  * one spins there it is not working (six filters share two cores).
  *
+ * A new thread begins on another processor than its maker's: the system often
+ * puts it on the same one, and lets it wait there for milliseconds while the
+ * other idles.  From then on it goes where the system wants it.
+ *
  * Who changes one of two variables looks at the other one afterwards: `inside`
  * and `run`, `sleepers` and `run`, `inside` and `waiting`.  In one order of all
  * of that, which C11's atomics have by default, at least one of two threads
@@ -36,6 +40,9 @@ enum {
 struct pf_pool {
     size_t n_threads, n_started;
     pthread_t *threads;
+#ifdef __GLIBC__
+    cpu_set_t cpus; /* the program's; empty if threads begin anywhere */
+#endif
 
     atomic_uint run;      /* counts openings and closings: odd while open */
     atomic_size_t inside; /* threads that may look at what follows */
@@ -99,6 +106,10 @@ thread_main(void *arg)
     struct pf_pool *p = arg;
     unsigned seen = 0, run;
 
+#ifdef __GLIBC__
+    if (CPU_COUNT(&p->cpus) > 0)
+        sched_setaffinity(0, sizeof p->cpus, &p->cpus);
+#endif
     for (;;) {
         for (int i = 0; i < SPINS && !is_open(p, seen); i++)
             relax();
@@ -152,27 +163,63 @@ pf_pool_run(struct pf_pool *p, void (*task)(void *ctx, size_t i), void *ctx,
     pthread_mutex_unlock(&p->lock);
 }
 
-/* The program's signals are for its own threads. */
+/* The other processors, if there are others, are where threads begin. */
+static void
+place(struct pf_pool *p, pthread_attr_t *attr)
+{
+#ifdef __GLIBC__
+    int here = sched_getcpu();
+    cpu_set_t others;
+
+    CPU_ZERO(&p->cpus);
+    if (here < 0 || sched_getaffinity(0, sizeof others, &others))
+        return;
+    p->cpus = others;
+    CPU_CLR(here, &others);
+    if (CPU_COUNT(&others) == 0
+        || pthread_attr_setaffinity_np(attr, sizeof others, &others))
+        CPU_ZERO(&p->cpus);
+#else
+    (void)p;
+    (void)attr;
+#endif
+}
+
 static int
-start(struct pf_pool *p)
+start(struct pf_pool *p, bool placed)
 {
     pthread_attr_t attr;
-    sigset_t all, old;
     int e;
 
     e = pthread_attr_init(&attr);
     if (e)
         return e;
     pthread_attr_setstacksize(&attr, STACK);
-    sigfillset(&all);
-    pthread_sigmask(SIG_SETMASK, &all, &old);
+    if (placed)
+        place(p, &attr);
     while (!e && p->n_started + 1 < p->n_threads) {
         e = pthread_create(&p->threads[p->n_started], &attr, thread_main, p);
         if (!e)
             p->n_started++;
     }
-    pthread_sigmask(SIG_SETMASK, &old, NULL);
     pthread_attr_destroy(&attr);
+    return e;
+}
+
+/* The program's signals are for its own threads.  Where the system forbids to
+ * choose a processor, threads begin anywhere. */
+static int
+start_all(struct pf_pool *p)
+{
+    sigset_t all, old;
+    int e;
+
+    sigfillset(&all);
+    pthread_sigmask(SIG_SETMASK, &all, &old);
+    e = start(p, true);
+    if (e)
+        e = start(p, false);
+    pthread_sigmask(SIG_SETMASK, &old, NULL);
     return e;
 }
 
@@ -199,7 +246,7 @@ pf_pool_new(struct pf_pool **pool, size_t threads, struct pf_err *err)
     atomic_init(&p->next, 0);
     atomic_init(&p->sleepers, 0);
     atomic_init(&p->waiting, false);
-    e = start(p);
+    e = p->n_threads > 1 ? start_all(p) : 0;
     if (e) {
         pf_fail(err, PF_EIO, "cannot start %zu threads: %s", threads,
             strerror(e));

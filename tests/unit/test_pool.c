@@ -1,9 +1,13 @@
+#define _GNU_SOURCE /* sched_getaffinity */
+
 #include <stdarg.h>
 #include <stddef.h>
 #include <setjmp.h>
 #include <stdint.h>
 #include <cmocka.h>
 
+#include <pthread.h>
+#include <sched.h>
 #include <string.h>
 
 #include <pipeformer/pool.h>
@@ -99,6 +103,56 @@ test_start_and_stop(void **ctx)
     pf_pool_free(NULL);
 }
 
+#ifdef __linux__
+/* Tasks that wait for each other, so that each thread has one. */
+struct masks {
+    pthread_barrier_t all_came;
+    cpu_set_t seen[3];
+};
+
+static void
+look(void *ctx, size_t i)
+{
+    struct masks *m = ctx;
+
+    pthread_barrier_wait(&m->all_came);
+    sched_getaffinity(0, sizeof m->seen[i], &m->seen[i]);
+}
+
+static void
+check_masks(const cpu_set_t *want)
+{
+    struct masks m;
+    struct pf_pool *pool;
+
+    pthread_barrier_init(&m.all_came, NULL, 3);
+    assert_int_equal(pf_pool_new(&pool, 3, NULL), PF_OK);
+    pf_pool_run(pool, look, &m, 3);
+    pf_pool_free(pool);
+    pthread_barrier_destroy(&m.all_came);
+    for (size_t i = 0; i < 3; i++)
+        assert_true(CPU_EQUAL(&m.seen[i], want));
+}
+
+/* Wherever they begin, threads may go where the program may. */
+static void
+test_allowed_cpus(void **ctx)
+{
+    cpu_set_t all, one;
+    int cpu = sched_getcpu();
+
+    (void)ctx;
+    assert_true(cpu >= 0);
+    assert_int_equal(sched_getaffinity(0, sizeof all, &all), 0);
+    check_masks(&all);
+    CPU_ZERO(&one);
+    CPU_SET(cpu, &one);
+    assert_int_equal(sched_setaffinity(0, sizeof one, &one), 0);
+    check_masks(&one);
+    assert_int_equal(sched_setaffinity(0, sizeof all, &all), 0);
+}
+#endif
+
 static void
 test_cpus(void **ctx)
 {
@@ -115,6 +169,9 @@ main(void)
         cmocka_unit_test(test_in_order),
         cmocka_unit_test(test_start_and_stop),
         cmocka_unit_test(test_cpus),
+#ifdef __linux__
+        cmocka_unit_test(test_allowed_cpus),
+#endif
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
