@@ -163,6 +163,33 @@ vscale2(vec p, vec i, vec x)
         _mm256_cmp_ps(x, vset(128), _CMP_GE_OQ));
 }
 
+/* Eight sums of doubles, of the elements i % 8 each. */
+typedef struct {
+    __m256d low, high;
+} wide;
+
+INLINE wide
+wide_zero(void)
+{
+    return (wide){ _mm256_setzero_pd(), _mm256_setzero_pd() };
+}
+
+INLINE wide
+wide_add(wide s, vec a)
+{
+    s.low = _mm256_add_pd(s.low, _mm256_cvtps_pd(_mm256_castps256_ps128(a)));
+    s.high = _mm256_add_pd(s.high,
+        _mm256_cvtps_pd(_mm256_extractf128_ps(a, 1)));
+    return s;
+}
+
+INLINE void
+wide_store(double *p, wide s)
+{
+    _mm256_storeu_pd(p, s.low);
+    _mm256_storeu_pd(p + 4, s.high);
+}
+
 /* Four folds of 16 at once. */
 INLINE __m128
 fold4(const vec *a, const vec *b, const vec *c, const vec *d)

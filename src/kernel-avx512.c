@@ -149,6 +149,28 @@ vscale2(vec p, vec i, vec x)
     return _mm512_mask_blend_ps(huge, p, vset(__builtin_inff()));
 }
 
+/* Eight sums of doubles, of the elements i % 8 each. */
+typedef __m512d wide;
+
+INLINE wide
+wide_zero(void)
+{
+    return _mm512_setzero_pd();
+}
+
+INLINE wide
+wide_add(wide s, vec a)
+{
+    s = _mm512_add_pd(s, _mm512_cvtps_pd(_mm512_castps512_ps256(a)));
+    return _mm512_add_pd(s, _mm512_cvtps_pd(_mm512_extractf32x8_ps(a, 1)));
+}
+
+INLINE void
+wide_store(double *p, wide s)
+{
+    _mm512_storeu_pd(p, s);
+}
+
 /* Four folds of 16 at once. */
 INLINE __m128
 fold4(const vec *a, const vec *b, const vec *c, const vec *d)

@@ -141,6 +141,35 @@ exp2_each(float *y, const float *x, size_t n)
         y[i] = exp2_one(x[i]);
 }
 
+static double
+masses(float *y, const float *x, size_t n, float max, float c)
+{
+    double lane[8] = { 0 }, sum = 0;
+
+    for (size_t i = 0; i < n; i++) {
+        y[i] = exp2_one((x[i] - max) * c);
+        lane[i % 8] += (double)y[i];
+    }
+    for (size_t l = 0; l < 8; l++)
+        sum += lane[l];
+    return sum;
+}
+
+static bool
+largest(float *y, float *most, const float *x, size_t n)
+{
+    bool finite = true;
+
+    for (size_t i = 0; i < n; i++) {
+        float *m = &most[i / PF_LARGEST_OF];
+
+        finite = finite && isfinite(x[i]);
+        y[i] = x[i] + 0;
+        *m = i % PF_LARGEST_OF == 0 || y[i] > *m ? y[i] : *m;
+    }
+    return finite;
+}
+
 static void
 gelu_tanh(float *x, size_t n)
 {
@@ -357,6 +386,8 @@ const struct pf_kernels pf_kernels_portable = {
     .gelu = gelu,
     .add = add,
     .exp2 = exp2_each,
+    .masses = masses,
+    .largest = largest,
     .attn = attn,
     .attn_weights = attn_weights,
     .attn_masked = attn_masked,

@@ -722,6 +722,66 @@ exp2_each(float *y, const float *x, size_t n)
         vstore_n(y + i, vexp2(vload_n(x + i, n - i)), n - i);
 }
 
+static double
+masses(float *y, const float *x, size_t n, float max, float c)
+{
+    double lane[8], sum = 0;
+    wide sums = wide_zero();
+    size_t i = 0;
+    vec e;
+
+    for (; i + VW <= n; i += VW) {
+        e = vexp2(vmul(vsub(vload(x + i), vset(max)), vset(c)));
+        vstore(y + i, e);
+        sums = wide_add(sums, e);
+    }
+    if (i < n) {
+        e = vexp2(vmul(vsub(vload_n(x + i, n - i), vset(max)), vset(c)));
+        vstore_n(y + i, e, n - i);
+        sums = wide_add(sums, vblend_n(e, vset(0), n - i));
+    }
+    wide_store(lane, sums);
+    for (size_t l = 0; l < 8; l++)
+        sum += lane[l];
+    return sum;
+}
+
+/* What is not finite makes of zeros, added up, something that is no number. */
+static bool
+largest(float *y, float *most, const float *x, size_t n)
+{
+    vec zero = vset(0), none[PF_LARGEST_OF / VW], m[PF_LARGEST_OF / VW];
+    float lost[VW];
+    bool finite = true;
+
+    UNROLL for (size_t v = 0; v < PF_LARGEST_OF / VW; v++)
+        none[v] = zero;
+    for (; n >= PF_LARGEST_OF; n -= PF_LARGEST_OF) {
+        UNROLL for (size_t v = 0; v < PF_LARGEST_OF / VW; v++) {
+            m[v] = vadd(vload(x + v * VW), zero);
+            vstore(y + v * VW, m[v]);
+            none[v] = vfma(m[v], zero, none[v]);
+        }
+        for (size_t h = PF_LARGEST_OF / VW / 2; h; h /= 2)
+            UNROLL for (size_t v = 0; v < h; v++)
+                m[v] = vmax(m[v], m[v + h]);
+        *most++ = vmax_all(m[0]);
+        x += PF_LARGEST_OF;
+        y += PF_LARGEST_OF;
+    }
+    UNROLL for (size_t v = 1; v < PF_LARGEST_OF / VW; v++)
+        none[0] = vadd(none[0], none[v]);
+    vstore(lost, none[0]);
+    for (size_t i = 0; i < VW; i++)
+        finite = finite && lost[i] == 0;
+    for (size_t i = 0; i < n; i++) {
+        y[i] = x[i] + 0;
+        finite = finite && y[i] - y[i] == 0;
+        *most = i == 0 || y[i] > *most ? y[i] : *most;
+    }
+    return finite;
+}
+
 INLINE vec
 vgelu_tanh(vec x)
 {
@@ -1309,6 +1369,8 @@ const struct pf_kernels TABLE = {
     .gelu = gelu,
     .add = add,
     .exp2 = exp2_each,
+    .masses = masses,
+    .largest = largest,
     .attn = attn,
     .attn_weights = attn_weights,
     .attn_masked = attn_masked,

@@ -38,24 +38,12 @@ pf_sampler_sum(const float *v, size_t n)
 void
 pf_sampler_mass(struct pf_sampler *s)
 {
-    enum { CHUNK = 1024 };
     float c = (float)(s->scale * 1.4426950408889634); /* log2(e) */
-    float zmax;
 
     pf_sampler_order(s);
     if (s->massed)
         return;
-    zmax = s->zmax;
-    for (size_t i = 0; i < s->n; i += CHUNK) {
-        size_t n = s->n - i < CHUNK ? s->n - i : CHUNK;
-        float *m = s->mass + i;
-        const float *z = s->z + i;
-
-        for (size_t k = 0; k < n; k++)
-            m[k] = (z[k] - zmax) * c;
-        s->kern->exp2(m, m, n);
-    }
-    s->total = pf_sampler_sum(s->mass, s->n);
+    s->total = s->kern->masses(s->mass, s->z, s->n, s->zmax, c);
     s->massed = true;
 }
 

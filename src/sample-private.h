@@ -17,7 +17,7 @@ struct pf_order {
 };
 
 /* Of v[0 .. n-1], n > 0. */
-enum { PF_ORDER_BLOCK = 64 };
+enum { PF_ORDER_BLOCK = PF_LARGEST_OF };
 float pf_largest(const float *v, size_t n);
 
 /* Looks through the keys, which must stay as they are from then on. */

@@ -95,7 +95,8 @@ enum pf_status
 pf_sampler_start(struct pf_sampler *s, const float *logits, size_t V,
     struct pf_err *err)
 {
-    unsigned bad = 0, low = 0;
+    unsigned bad = 0;
+    bool finite;
 
     if (V > INT32_MAX)
         return pf_fail(err, PF_ERANGE, "logits: %zu of them", V);
@@ -103,16 +104,9 @@ pf_sampler_start(struct pf_sampler *s, const float *logits, size_t V,
         return pf_fail(err, PF_ERANGE, "logits: there are none");
     if (!make_room(s, V))
         return pf_fail_mem(err);
-    for (size_t i = 0; i < V; i += PF_ORDER_BLOCK) {
-        size_t end = V - i < PF_ORDER_BLOCK ? V : i + PF_ORDER_BLOCK;
-
-        for (size_t k = i; k < end; k++) {
-            s->z[k] = logits[k] + 0.0f; /* -0 is 0 */
-            bad |= !(logits[k] < INFINITY);
-            low |= !(logits[k] > -INFINITY);
-        }
-        s->order.most[i / PF_ORDER_BLOCK] = pf_largest(s->z + i, end - i);
-    }
+    finite = s->kern->largest(s->z, s->order.most, logits, V);
+    for (size_t i = 0; !finite && i < V; i++)
+        bad |= !(logits[i] < INFINITY);
     if (bad)
         return not_a_logit(logits, err);
     s->V = s->n = s->order.n = V;
@@ -122,7 +116,7 @@ pf_sampler_start(struct pf_sampler *s, const float *logits, size_t V,
     s->scale = 1;
     forget(s);
     s->blocked = true;
-    if (low && pf_sampler_changed(s, NULL))
+    if (!finite && pf_sampler_changed(s, NULL))
         return pf_fail(err, PF_ERANGE, "logits: all of them are -infinity");
     return PF_OK;
 }

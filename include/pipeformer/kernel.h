@@ -1,6 +1,7 @@
 #ifndef PIPEFORMER_KERNEL_H
 #define PIPEFORMER_KERNEL_H
 
+#include <stdbool.h>
 #include <stddef.h>
 
 #include <pipeformer/tensor.h>
@@ -29,6 +30,9 @@
  * elements of the last sixteen are +0 (and take part in the arithmetic).
  */
 enum { PF_LANES = 16 };
+
+/* The elements of which `largest` finds the largest. */
+enum { PF_LARGEST_OF = 64 };
 
 /* Keys and values are kept in groups of 16 positions, see `attn`. */
 enum { PF_KV_GROUP = 16, PF_KV_BLOCK = 64 };
@@ -119,6 +123,19 @@ struct pf_kernels {
      * below 2.5e-7.  NaN gives NaN.  y may be x.
      */
     void (*exp2)(float *y, const float *x, size_t n);
+
+    /*
+     * Softmax's numerators, y[i] = exp2((x[i] - max) * c), and their sum: of
+     * those of i % 8 each, i ascending, then of these eight in order, all as
+     * double.  y may be x.
+     */
+    double (*masses)(float *y, const float *x, size_t n, float max, float c);
+
+    /*
+     * y[i] = x[i] + 0, and the largest of each PF_LARGEST_OF of them, the last
+     * of fewer, in most[].  Whether all are finite; most is not set else.
+     */
+    bool (*largest)(float *y, float *most, const float *x, size_t n);
 
     /*
      * Scaled dot-product attention of one head with online softmax (Vaswani
