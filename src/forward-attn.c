@@ -2,10 +2,12 @@
  * Attention of a model's layer, and what a probe sees of it.
  *
  * Keys and values go into the KV cache, then tasks of (sequence, head, query
- * rows) run on the threads; the scores are never held.  A probe that wants scores or the
- * pattern gets them head by head, some rows at a time, computed beside that;
- * and only rows that it changes are put together again from what it left, so
- * that looking alone changes no bit.
+ * rows) run on the threads; the scores are never held.  The key and value of a
+ * single row go there with the task of their head, which reads them next.
+ *
+ * A probe that wants scores or the pattern gets them head by head, some rows
+ * at a time, computed beside that; and only rows that it changes are put
+ * together again from what it left, so that looking alone changes no bit.
  */
 #include "forward-private.h"
 
@@ -91,6 +93,9 @@ attention_task(void *ctx, size_t i)
     const struct rows r = rows_of(a, i);
     size_t C = a->r->m->config.width, D = a->r->m->config.head_dim;
 
+    if (a->T == 1)
+        pf_kv_store_head(a->cache, a->kv, a->slot, a->pos, r.head, D,
+            r.q + C, r.q + 2 * C);
     a->r->kern->attn(a->out + r.t * C + r.head * D, C, r.q, 3 * C, &r.kv, r.n,
         D, D, r.seen, r.step, a->scale);
     for (size_t h = 0; a->maps && h < a->n_heads; h++)
@@ -243,7 +248,7 @@ pf_run_attention(struct pf_layer_attention *a, size_t n, struct pf_err *err)
         a[i].S = a[i].pos + a[i].T;
         a[i].first_store = stores;
         a[i].first_task = tasks;
-        stores += pf_blocks_of(a[i].T, PF_ROW_TASK);
+        stores += a[i].T == 1 ? 0 : pf_blocks_of(a[i].T, PF_ROW_TASK);
         tasks += c->heads * tiles(&a[i]);
         stored += a[i].T * c->width * 4;
         work += 2 * a[i].T * a[i].S * c->width;

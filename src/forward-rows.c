@@ -68,13 +68,21 @@ product_task(void *ctx, size_t i)
 }
 
 /*
- * For each thread: many even out what threads find to do, few let a row of
- * weights of [in, out] be read in long runs.
+ * How many: many even out what threads find to do, and when they come; few let
+ * a row of weights of [in, out] be read in long runs.
  */
 static size_t
-tasks(const struct pf_linear *lin, size_t M)
+tasks(const struct pf_runner *r, const struct pf_linear *lin, size_t M)
 {
-    return lin->out_in || M > FEW ? 4 : M > 1 ? 2 : 1;
+    size_t n = M > FEW ? 4 : M > 1 ? 2 : 1, bytes;
+
+    if (lin->out_in && M <= FEW) {
+        bytes = lin->in * lin->out * pf_dtype_size(lin->type);
+        n = bytes / ((size_t)8 << 20) + 4;
+    } else if (n < 4 && pf_pool_sleeps(r->pool)) {
+        n = 4;
+    }
+    return n * pf_pool_threads(r->pool);
 }
 
 void
@@ -85,7 +93,7 @@ pf_run_linear(struct pf_runner *r, const struct pf_linear *lin, float *y,
     size_t threads = pf_pool_threads(r->pool), work = M * lin->in * lin->out;
 
     if (threads > 1 && work >= WORTH_A_THREAD) {
-        p.columns = pf_blocks_of(lin->out, tasks(lin, M) * threads);
+        p.columns = pf_blocks_of(lin->out, tasks(r, lin, M));
         if (p.columns < COLUMN_TASK)
             p.columns = COLUMN_TASK;
         p.columns = pf_blocks_of(p.columns, 48) * 48;

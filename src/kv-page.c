@@ -59,33 +59,41 @@ find_row(const struct pf_kv_cache *c, size_t slot, size_t pos, size_t heads,
 }
 
 void
-pf_kv_store(const struct pf_kv_cache *c, const struct pf_kv *kv, size_t slot,
-    size_t pos, size_t heads, const float *key, const float *value)
+pf_kv_store_head(const struct pf_kv_cache *c, const struct pf_kv *kv,
+    size_t slot, size_t pos, size_t head, size_t D, const float *key,
+    const float *value)
 {
     void *page = kv->pages[pos / PF_KV_GROUP];
-    size_t width = pf_kv_width(c), D = width / heads, k, v;
+    size_t at = head * D * PF_KV_GROUP, k, v;
 
-    find_row(c, slot, pos, heads, &k, &v);
+    find_row(c, slot, pos, pf_kv_width(c) / D, &k, &v);
     if (pf_kv_type(c) == PF_F16) {
-        uint16_t *to = page, some[64];
+        uint16_t *to = (uint16_t *)page + at, some[64];
 
-        for (size_t i = 0, n; i < width; i += n) {
-            n = width - i < 64 ? width - i : 64;
+        for (size_t i = 0, n; i < D; i += n) {
+            n = D - i < 64 ? D - i : 64;
             narrow(some, key + i, n);
             for (size_t j = 0; j < n; j++)
                 to[k + (i + j) * PF_KV_GROUP] = some[j];
         }
-        for (size_t h = 0; h < heads; h++)
-            narrow(to + v + h * D * PF_KV_GROUP, value + h * D, D);
+        narrow(to + v, value, D);
     } else {
-        float *to = page;
+        float *to = (float *)page + at;
 
-        for (size_t i = 0; i < width; i++)
+        for (size_t i = 0; i < D; i++)
             to[k + i * PF_KV_GROUP] = key[i];
-        for (size_t h = 0; h < heads; h++)
-            memcpy(to + v + h * D * PF_KV_GROUP, value + h * D,
-                D * sizeof *to);
+        memcpy(to + v, value, D * sizeof *to);
     }
+}
+
+void
+pf_kv_store(const struct pf_kv_cache *c, const struct pf_kv *kv, size_t slot,
+    size_t pos, size_t heads, const float *key, const float *value)
+{
+    size_t D = pf_kv_width(c) / heads;
+
+    for (size_t h = 0; h < heads; h++)
+        pf_kv_store_head(c, kv, slot, pos, h, D, key + h * D, value + h * D);
 }
 
 void

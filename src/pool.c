@@ -281,6 +281,12 @@ pf_pool_threads(const struct pf_pool *p)
     return p->n_threads;
 }
 
+bool
+pf_pool_sleeps(const struct pf_pool *p)
+{
+    return atomic_load(&p->sleepers) > 0;
+}
+
 size_t
 pf_cpus(void)
 {

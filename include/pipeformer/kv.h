@@ -96,6 +96,11 @@ void pf_kv_store(const struct pf_kv_cache *cache, const struct pf_kv *kv,
     size_t slot, size_t pos, size_t heads, const float *key,
     const float *value);
 
+/* The same of one head: its D floats of key and value. */
+void pf_kv_store_head(const struct pf_kv_cache *cache, const struct pf_kv *kv,
+    size_t slot, size_t pos, size_t head, size_t D, const float *key,
+    const float *value);
+
 /* The same rows as they are held: C elements each of the cache's type. */
 void pf_kv_fetch(const struct pf_kv_cache *cache, const struct pf_kv *kv,
     size_t slot, size_t pos, size_t heads, void *key, void *value);

@@ -1,6 +1,7 @@
 #ifndef PIPEFORMER_POOL_H
 #define PIPEFORMER_POOL_H
 
+#include <stdbool.h>
 #include <stddef.h>
 
 #include <pipeformer/err.h>
@@ -27,6 +28,12 @@ size_t pf_pool_threads(const struct pf_pool *pool);
  */
 void pf_pool_run(struct pf_pool *pool, void (*task)(void *ctx, size_t i),
     void *ctx, size_t n);
+
+/*
+ * Whether threads sleep, having found nothing to do for a while: what is run
+ * next they join some 50 microseconds late.
+ */
+bool pf_pool_sleeps(const struct pf_pool *pool);
 
 /* The processors this process may run on, at least 1. */
 size_t pf_cpus(void);

@@ -9,6 +9,7 @@
 #include <pthread.h>
 #include <sched.h>
 #include <string.h>
+#include <time.h>
 
 #include <pipeformer/pool.h>
 
@@ -103,6 +104,28 @@ test_start_and_stop(void **ctx)
     pf_pool_free(NULL);
 }
 
+static void
+test_sleeps(void **ctx)
+{
+    const struct timespec tick = { 0, 1000000 };
+    static struct counts c;
+    struct pf_pool *pool;
+    int i;
+
+    (void)ctx;
+    assert_int_equal(pf_pool_new(&pool, 1, NULL), PF_OK);
+    assert_false(pf_pool_sleeps(pool));
+    pf_pool_free(pool);
+    assert_int_equal(pf_pool_new(&pool, 2, NULL), PF_OK);
+    for (int round = 0; round < 3; round++) {
+        for (i = 0; i < 10000 && !pf_pool_sleeps(pool); i++)
+            nanosleep(&tick, NULL);
+        assert_true(i < 10000);
+        check_run(pool, &c, 5, 10);
+    }
+    pf_pool_free(pool);
+}
+
 #ifdef __linux__
 /* Tasks that wait for each other, so that each thread has one. */
 struct masks {
@@ -168,6 +191,7 @@ main(void)
         cmocka_unit_test(test_once_each),
         cmocka_unit_test(test_in_order),
         cmocka_unit_test(test_start_and_stop),
+        cmocka_unit_test(test_sleeps),
         cmocka_unit_test(test_cpus),
 #ifdef __linux__
         cmocka_unit_test(test_allowed_cpus),
