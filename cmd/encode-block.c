@@ -13,7 +13,6 @@
 #include <pthread.h>
 #include <string.h>
 
-#include <pipeformer/pool.h>
 
 enum { SHARE = 1 << 15 }; /* bytes of texts */
 
@@ -174,7 +173,7 @@ static enum pf_status
 texts(struct encode *e, const struct cli_block *block, int delimiter,
     uint64_t number, size_t *n, struct pf_err *err)
 {
-    size_t threads = pf_pool_threads(e->pool), share = block->len / threads;
+    size_t threads = e->n_coders, share = block->len / threads;
     struct run r = { .e = e, .block = block, .delimiter = delimiter,
         .number = number, .p = block->p, .end = block->p + block->len,
         .told = { block->failed, block->where, false } };
@@ -185,7 +184,7 @@ texts(struct encode *e, const struct cli_block *block, int delimiter,
         e->workers[i].next = r.idle;
     pthread_mutex_init(&r.lock, NULL);
     pthread_cond_init(&r.written, NULL);
-    pf_pool_run(e->pool, work, &r, block->len > ENCODE_SHARE ? threads : 1);
+    encode_run(e, work, &r, block->len > ENCODE_SHARE ? threads : 1);
     pthread_cond_destroy(&r.written);
     pthread_mutex_destroy(&r.lock);
     *n = r.n;

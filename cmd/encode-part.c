@@ -7,7 +7,6 @@
 
 #include <string.h>
 
-#include <pipeformer/pool.h>
 
 static void
 work_part_with(struct encode_worker *w, struct pf_encoder *enc)
@@ -61,7 +60,7 @@ encode_long(struct encode *e, const char *text, size_t len,
         w->base = from;
         from = to;
     }
-    pf_pool_run(e->pool, work_part, e, n);
+    encode_run(e, work_part, e, n);
     for (size_t i = 0; i < n; i++) {
         w = &e->workers[i];
         if (w->st) {

@@ -92,6 +92,10 @@ enum {
     ENCODE_LONG = 1 << 17,  /* of one text, from which on it is shared */
 };
 
+/* pf_pool_run; a short input needs no threads, so they are started here. */
+void encode_run(struct encode *e, void (*task)(void *ctx, size_t i),
+    void *ctx, size_t n);
+
 /* A coder that no one works with: there is one for each thread. */
 struct encode_coder *encode_take_coder(struct encode *e);
 

@@ -36,31 +36,52 @@ set_special(struct pf_encoder *enc, const char *special)
     }
 }
 
-void
-encode_start(struct encode *e, const char *special)
+static void
+new_encoder(struct encode *e, struct encode_coder *c)
 {
     struct pf_err err;
 
-    if (pf_pool_new(&e->pool, cli.threads, &err))
+    if (pf_encoder_new(&c->enc, e->tok, &err))
         cli_die("%s", err.msg);
-    e->n_coders = pf_pool_threads(e->pool);
+    if (e->offsets)
+        pf_encoder_track(c->enc);
+    set_special(c->enc, e->special);
+}
+
+void
+encode_start(struct encode *e)
+{
+    e->n_coders = cli.threads;
     e->n_workers = e->n_coders == 1 ? 1 : e->n_coders * SHARES;
     e->coders = calloc(e->n_coders, sizeof *e->coders);
     e->workers = calloc(e->n_workers, sizeof *e->workers);
     if (!e->coders || !e->workers)
         cli_die("out of memory");
-    for (size_t i = 0; i < e->n_coders; i++) {
-        if (pf_encoder_new(&e->coders[i].enc, e->tok, &err))
-            cli_die("%s", err.msg);
-        if (e->offsets)
-            pf_encoder_track(e->coders[i].enc);
-        set_special(e->coders[i].enc, special);
+    new_encoder(e, &e->coders[0]);
+    for (size_t i = 0; i < e->n_coders; i++)
         atomic_flag_clear(&e->coders[i].busy);
-    }
     for (size_t i = 0; i < e->n_workers; i++) {
         e->workers[i].rec = (struct pf_record)PF_RECORD_INIT;
         e->workers[i].e = e;
     }
+}
+
+void
+encode_run(struct encode *e, void (*task)(void *ctx, size_t i), void *ctx,
+    size_t n)
+{
+    struct pf_err err;
+
+    if (n > 1 && !e->pool) {
+        for (size_t i = 1; i < e->n_coders; i++)
+            new_encoder(e, &e->coders[i]);
+        if (pf_pool_new(&e->pool, e->n_coders, &err))
+            cli_die("%s", err.msg);
+    }
+    if (n > 1)
+        pf_pool_run(e->pool, task, ctx, n);
+    else if (n)
+        task(ctx, 0);
 }
 
 struct encode_coder *
@@ -192,7 +213,7 @@ share(struct encode *e, struct encode_job *jobs, size_t n, size_t first,
             i++;
         }
     }
-    pf_pool_run(e->pool, work, e, workers);
+    encode_run(e, work, e, workers);
     for (size_t k = 0; k < workers && !st && !told->stop; k++) {
         w = &e->workers[k];
         st = encode_write_share(e, w, first + (size_t)(w->jobs - jobs), told,

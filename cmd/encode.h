@@ -36,7 +36,9 @@ struct encode {
     size_t part; /* ids of the parts so far, of the text at hand */
     bool begun;
 
-    struct pf_pool *pool;
+    const char *special; /* of texts, a comma between; "all"; NULL: none */
+
+    struct pf_pool *pool; /* NULL until there is work for more than one */
     struct encode_coder *coders; /* one for each thread */
     size_t n_coders;
     struct encode_worker *workers; /* several for each thread */
@@ -54,9 +56,8 @@ struct encode_job {
     struct pf_record *rec;
 };
 
-/* With `special`, a comma between ("all": all, NULL: none).  What is made is
- * there until the program ends. */
-void encode_start(struct encode *e, const char *special);
+/* Below `special`, what is made, and is there until the program ends. */
+void encode_start(struct encode *e);
 
 /*
  * Encodes texts and writes what comes of them, in order.  `failed` is told of

@@ -14,7 +14,6 @@ struct tok_encode {
     struct encode e;
     struct encoding encoding;
     bool slurp, nul, records, count, total, color, fits, end;
-    const char *special;
     uint64_t number;
 
     /* Of the batch of records at hand. */
@@ -101,7 +100,7 @@ option(void *ctx, int key, const char *arg)
         cli_begin(PF_NDJSON, true);
         break;
     case EOT: t->e.eot = true; break;
-    case SPECIAL: t->special = arg; break;
+    case SPECIAL: t->e.special = arg; break;
     case NO_ADD: t->e.bare = true; break;
     case END: t->end = true; break;
     }
@@ -351,7 +350,7 @@ main(int argc, char **argv)
     choose(&t);
     t.e.tok = encoding_open(&t.encoding, true);
     check_vocabulary(&t);
-    encode_start(&t.e, t.special);
+    encode_start(&t.e);
     filter.text = texts.text = t.e.output != ENCODE_RECORDS;
     texts.delimiter = t.slurp ? -1 : t.nul ? '\0' : '\n';
     if (encode_parts(&t.e))
