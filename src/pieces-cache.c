@@ -4,7 +4,8 @@
  * ids.  There are two tables, since most pieces are short and have few ids:
  * entries of half a cache line, two of one hash side by side, and of a whole
  * line for longer pieces.  Ids that an entry has no room for lie in an array;
- * when that is full, everything is forgotten and learnt again.
+ * when that is full, everything is forgotten and learnt again.  The tables are
+ * small at first: a short text is done before large ones would be cleared.
  *
  * What is in no cache is looked up in the vocabulary, where that gives what
  * merging would (`whole`), and is merged else.  Both wait for memory more than
@@ -17,10 +18,11 @@
 #include <string.h>
 
 enum {
-    SHORT_BITS = 15,
+    SMALL_BITS = 7, /* entries of both tables at first */
+    FULL_BITS = 15, /* and from MANY new pieces on */
+    MANY = 256,
     SHORT_KEY = 16, /* bytes; the last one is the length */
     SHORT_IDS = 3,
-    LONG_BITS = 15,
     LONG_KEY = 32,
     LONG_IDS = 7,
     MORE = 1 << 20, /* ids that no entry has room for */
@@ -60,16 +62,34 @@ zeroed(size_t n)
     return p;
 }
 
+/* Empty tables; false without memory, and nothing is changed. */
+static bool
+make_tables(struct pf_pieces *p, unsigned bits)
+{
+    struct pf_short_set *shorts = zeroed(sizeof *shorts << bits);
+    struct pf_long_entry *longs = zeroed(sizeof *longs << bits);
+
+    if (!shorts || !longs) {
+        free(shorts);
+        free(longs);
+        return false;
+    }
+    free(p->shorts);
+    free(p->longs);
+    p->shorts = shorts;
+    p->longs = longs;
+    p->bits = bits;
+    p->n_more = 0;
+    return true;
+}
+
 enum pf_status
 pf_pieces_cache(struct pf_pieces *p, struct pf_err *err)
 {
-    if (!p->shorts)
-        p->shorts = zeroed(sizeof *p->shorts << SHORT_BITS);
-    if (!p->longs)
-        p->longs = zeroed(sizeof *p->longs << LONG_BITS);
     if (!p->more)
         p->more = malloc((MORE + PF_PIECES_STEP) * sizeof *p->more);
-    return p->shorts && p->longs && p->more ? PF_OK : pf_fail_mem(err);
+    return p->more && (p->shorts || make_tables(p, SMALL_BITS)) ? PF_OK
+        : pf_fail_mem(err);
 }
 
 /* Both halves of a product of 128 bits. */
@@ -141,16 +161,17 @@ long_key(uint64_t key[LONG_KEY / 8], const char *s, size_t len)
 }
 
 static inline struct pf_long_entry *
-long_entry(const struct pf_pieces *p, const uint64_t key[LONG_KEY / 8])
+long_entry(const struct pf_pieces *p, unsigned bits,
+    const uint64_t key[LONG_KEY / 8])
 {
     return &p->longs[hash2(hash2(key[0], key[1]), hash2(key[2], key[3]))
-        >> (64 - LONG_BITS)];
+        >> (64 - bits)];
 }
 
 static inline struct pf_short_set *
-short_set(const struct pf_pieces *p, uint64_t a, uint64_t b)
+short_set(const struct pf_pieces *p, unsigned bits, uint64_t a, uint64_t b)
 {
-    return &p->shorts[hash2(a, b) >> (64 - SHORT_BITS)];
+    return &p->shorts[hash2(a, b) >> (64 - bits)];
 }
 
 /* A new entry of a set takes the place of the elder one. */
@@ -167,8 +188,8 @@ new_entry(struct pf_short_set *set, uint64_t a, uint64_t b)
 static void
 forget(struct pf_pieces *p)
 {
-    memset(p->shorts, 0, sizeof *p->shorts << SHORT_BITS);
-    memset(p->longs, 0, sizeof *p->longs << LONG_BITS);
+    memset(p->shorts, 0, sizeof *p->shorts << p->bits);
+    memset(p->longs, 0, sizeof *p->longs << p->bits);
     p->n_more = 0;
 }
 
@@ -305,14 +326,14 @@ keep_fresh(struct pf_pieces *p)
         }
         if (f->len < SHORT_KEY) {
             short_key(&key[0], &key[1], f->bytes, f->len, f->len);
-            e = short_set(p, key[0], key[1])->way;
+            e = short_set(p, p->bits, key[0], key[1])->way;
             e += e->a != key[0] || e->b != key[1];
             if (e->a == key[0] && e->b == key[1] && e->n == NEW)
                 keep_ids(p, e->ids, SHORT_IDS, &e->n, f->ids, f->n);
             continue;
         }
         long_key(key, f->bytes, f->len);
-        l = long_entry(p, key);
+        l = long_entry(p, p->bits, key);
         if (memcmp(l->key, key, sizeof key) == 0 && l->n == NEW)
             keep_ids(p, l->ids, LONG_IDS, &l->n, f->ids, f->n);
     }
@@ -382,7 +403,7 @@ other_piece(struct pf_pieces *p, const char *s, size_t len,
     if (len >= LONG_KEY)
         return put_off(p, s, len, number, err);
     long_key(key, s, len);
-    l = long_entry(p, key);
+    l = long_entry(p, p->bits, key);
     if (((l->key[0] ^ key[0]) | (l->key[1] ^ key[1]) | (l->key[2] ^ key[2])
             | (l->key[3] ^ key[3])) == 0 && l->n) {
         *number = l->ids[0];
@@ -405,9 +426,9 @@ struct look {
 };
 
 /* Where pieces would be, so that the memory can come. */
-static void
-look_ahead(const struct pf_pieces *p, struct look *look, const char *text,
-    size_t len, size_t from, const size_t *ends, size_t n)
+static inline __attribute__((always_inline)) void
+look_ahead_by(const struct pf_pieces *p, unsigned bits, struct look *look,
+    const char *text, size_t len, size_t from, const size_t *ends, size_t n)
 {
     uint64_t key[LONG_KEY / 8];
     size_t size;
@@ -416,7 +437,7 @@ look_ahead(const struct pf_pieces *p, struct look *look, const char *text,
         size = ends[i] - from;
         if (size < SHORT_KEY) {
             short_key(&look[i].a, &look[i].b, text + from, size, len - from);
-            look[i].set = short_set(p, look[i].a, look[i].b);
+            look[i].set = short_set(p, bits, look[i].a, look[i].b);
             __builtin_prefetch(look[i].set);
             continue;
         }
@@ -425,9 +446,20 @@ look_ahead(const struct pf_pieces *p, struct look *look, const char *text,
         look[i].set = p->shorts;
         if (size < LONG_KEY) {
             long_key(key, text + from, size);
-            __builtin_prefetch(long_entry(p, key));
+            __builtin_prefetch(long_entry(p, bits, key));
         }
     }
+}
+
+/* A shift by a constant is faster, where there are many pieces. */
+static void
+look_ahead(const struct pf_pieces *p, struct look *look, const char *text,
+    size_t len, size_t from, const size_t *ends, size_t n)
+{
+    if (p->bits == FULL_BITS)
+        look_ahead_by(p, FULL_BITS, look, text, len, from, ends, n);
+    else
+        look_ahead_by(p, p->bits, look, text, len, from, ends, n);
 }
 
 enum pf_status
@@ -442,6 +474,10 @@ pf_pieces_batch(struct pf_pieces *p, const char *text, size_t len, size_t begin,
     uint32_t number = 0;
     bool there;
 
+    /* Without memory, small ones have to do for now. */
+    if (p->n_learnt > MANY && p->bits < FULL_BITS
+        && !make_tables(p, FULL_BITS))
+        p->n_learnt = 0;
     p->n_fresh = 0;
     for (size_t i = 0; i < n && !st; from = ends[i++]) {
         if (i % AHEAD == 0)
@@ -475,5 +511,6 @@ pf_pieces_batch(struct pf_pieces *p, const char *text, size_t len, size_t begin,
     }
     fill_holes(p, holes, n_holes);
     keep_fresh(p);
+    p->n_learnt += p->n_fresh;
     return PF_OK;
 }

@@ -26,6 +26,8 @@ struct pf_pieces {
     size_t n_unknown, unknown_cap;
     struct pf_short_set *shorts; /* the caches; NULL until the first piece */
     struct pf_long_entry *longs;
+    unsigned bits;   /* of a hash, by which both are indexed */
+    size_t n_learnt; /* pieces that were new */
     uint32_t *more;
     size_t n_more;
 
