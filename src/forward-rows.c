@@ -11,6 +11,7 @@ enum {
     COLUMN_TASK = 192, /* columns of one task at least: of less, a row is too
                           short to be read fast */
     FEW = 32,          /* rows that wait for the weights */
+    TASK_BYTES = 8 << 20, /* of weights of [out, in]: one task more a thread */
 };
 
 /* Below this many multiplications a second thread costs more than it saves. */
@@ -74,14 +75,12 @@ product_task(void *ctx, size_t i)
 static size_t
 tasks(const struct pf_runner *r, const struct pf_linear *lin, size_t M)
 {
-    size_t n = M > FEW ? 4 : M > 1 ? 2 : 1, bytes;
+    size_t n = M > 1 ? 2 : 1;
 
-    if (lin->out_in && M <= FEW) {
-        bytes = lin->in * lin->out * pf_dtype_size(lin->type);
-        n = bytes / ((size_t)8 << 20) + 4;
-    } else if (n < 4 && pf_pool_sleeps(r->pool)) {
+    if (lin->out_in && M <= FEW)
+        n = 4 + lin->in * lin->out * pf_dtype_size(lin->type) / TASK_BYTES;
+    else if (M > FEW || pf_pool_sleeps(r->pool))
         n = 4;
-    }
     return n * pf_pool_threads(r->pool);
 }
 

