@@ -76,6 +76,11 @@ enum pf_status encode_frame(struct encode_worker *w,
     const struct pf_slot *slots, size_t n, const struct encode_body *a,
     const struct encode_body *b, struct encoded *t, struct pf_err *err);
 
+/* Adds the output of a text to w->out: `rec`, or what else was asked for. */
+enum pf_status encode_add_output(struct encode_worker *w,
+    struct pf_record *rec, uint64_t number, const struct encoded *t,
+    struct pf_err *err);
+
 /* The fields of a text, and the record as a line. */
 enum pf_status encode_add_record(struct encode_worker *w, struct pf_record *rec,
     const struct encoded *t, struct pf_err *err);

@@ -11,6 +11,7 @@
 #include <pipeformer/slice.h>
 
 #include "tensor-cosine.h"
+#include "tensor-diff.h"
 
 struct tensor {
     enum { LIST, RECORDS, NPY, SUMMARY, DIFF, COSINE } action;
@@ -22,8 +23,7 @@ struct tensor {
     struct pf_in other;
     struct pf_reader other_reader;
     struct pf_record other_rec;
-    double atol, rtol;
-    bool different;
+    struct differences diff;
     struct cosines cosines;
     struct pf_buf lines; /* about the record at hand */
 };
@@ -86,8 +86,8 @@ option(void *ctx, int key, const char *arg)
         action(t, COSINE);
         t->cosines.name = arg;
         break;
-    case ATOL: t->atol = cli_num("--atol", arg, 0, INFINITY); break;
-    case RTOL: t->rtol = cli_num("--rtol", arg, 0, INFINITY); break;
+    case ATOL: t->diff.atol = cli_num("--atol", arg, 0, INFINITY); break;
+    case RTOL: t->diff.rtol = cli_num("--rtol", arg, 0, INFINITY); break;
     }
 }
 
@@ -197,40 +197,6 @@ summarise(struct pf_buf *b, const struct cli_item *item,
 
 /* --- Comparing --- */
 
-/* A line about a difference. */
-static void
-differ(struct tensor *t, struct pf_buf *b, const struct cli_item *item,
-    const char *name, const char *what)
-{
-    t->different = true;
-    pf_buf_printf(b, "%s:%llu: %s: %s\n", cli_file_name(item->file),
-        (unsigned long long)item->number, name, what);
-}
-
-static enum pf_status
-diff_tensor(struct tensor *t, struct pf_buf *b, const struct cli_item *item,
-    const struct pf_tensor *x, const struct pf_tensor *y, struct pf_err *err)
-{
-    struct pf_difference d;
-    struct pf_err why;
-    char what[200];
-    enum pf_status st = pf_compare(x, y, t->atol, t->rtol, &d, &why);
-
-    if (st == PF_ESHAPE) {
-        differ(t, b, item, x->name, why.msg);
-        return PF_OK;
-    }
-    if (st)
-        return pf_fail(err, st, "%s", why.msg);
-    if (d.n) {
-        snprintf(what, sizeof what, "%zu of %zu elements differ, most at "
-            "element %zu: %.9g, there %.9g", d.n, pf_tensor_count(x), d.at,
-            d.x, d.y);
-        differ(t, b, item, x->name, what);
-    }
-    return PF_OK;
-}
-
 static enum pf_status
 diff(struct tensor *t, struct pf_buf *b, const struct cli_item *item,
     struct pf_err *err)
@@ -242,7 +208,8 @@ diff(struct tensor *t, struct pf_buf *b, const struct cli_item *item,
 
     st = pf_reader_next(&t->other_reader, &t->other_rec, NULL, &why);
     if (st == PF_END) {
-        differ(t, b, item, "record", "there is none in the other file");
+        differences_add(&t->diff, b, item, "record",
+            "there is none in the other file");
         return PF_OK;
     }
     /* Where there is one tensor here and there, its name does not count. */
@@ -251,21 +218,7 @@ diff(struct tensor *t, struct pf_buf *b, const struct cli_item *item,
         st = select_tensors(t, &t->other_rec, &why);
     if (st)
         return pf_fail(err, st, "%s: %.300s", t->other_name, why.msg);
-    if (rec->n_tensors == 1 && other->n_tensors == 1)
-        return diff_tensor(t, b, item, rec->tensors, other->tensors, err);
-    for (size_t i = 0; i < rec->n_tensors && !st; i++) {
-        const struct pf_tensor *x = &rec->tensors[i];
-        const struct pf_tensor *y = pf_record_tensor(other, x->name);
-
-        if (y)
-            st = diff_tensor(t, b, item, x, y, err);
-        else
-            differ(t, b, item, x->name, "there is none in the other file");
-    }
-    for (size_t i = 0; i < other->n_tensors && !st; i++)
-        if (!pf_record_tensor(rec, other->tensors[i].name))
-            differ(t, b, item, other->tensors[i].name, "there is none here");
-    return st;
+    return differences_find(&t->diff, b, item, other, err);
 }
 
 /* --- The filter --- */
@@ -332,7 +285,7 @@ end(void *ctx, struct pf_err *err)
     st = pf_reader_next(&t->other_reader, &t->other_rec, NULL, err);
     if (st == PF_END)
         return PF_OK;
-    t->different = true;
+    t->diff.any = true;
     if (st || cli.quiet)
         return st;
     pf_buf_clear(&t->lines);
@@ -357,7 +310,7 @@ main(int argc, char **argv)
     int status;
 
     cli_options(argc, argv, &command, &t);
-    if (t.action != DIFF && (t.atol > 0 || t.rtol > 0))
+    if (t.action != DIFF && (t.diff.atol > 0 || t.diff.rtol > 0))
         cli_usage("--atol and --rtol go with --diff");
     if (cli.json && (t.action == NPY
             || (t.action == RECORDS && t.format == PF_BINARY)))
@@ -378,5 +331,5 @@ main(int argc, char **argv)
     pf_buf_fini(&t.lines);
     free(t.select);
     free(t.drop);
-    return status == 0 && t.different ? 1 : status;
+    return status == 0 && t.diff.any ? 1 : status;
 }
