@@ -34,6 +34,9 @@
  */
 #define PF_TAIL_AT 4.375f
 #define PF_TAIL_EXP2 ((float)(-0.5 * PF_LOG2E))
+#define PF_TAIL_EXP2_LOW ((float)(-0.5 * PF_LOG2E - (double)PF_TAIL_EXP2))
+#define PF_TAIL_MAX 14.0f /* from here on the exponential is 0 */
+#define PF_LN2 0.6931471805599453f
 #define PF_TAIL_C0 0x1.647338p-4f
 #define PF_TAIL_C1 -0x1.465e52p-3f
 #define PF_TAIL_C2 0x1.f2d50ap-4f

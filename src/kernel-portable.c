@@ -187,6 +187,8 @@ gelu(float *x, size_t n)
     for (size_t i = 0; i < n; i++) {
         float a = fabsf(x[i]);
         float t = (a - PF_TAIL_AT) / (a + PF_TAIL_AT), p = PF_TAIL_C8;
+        float b = a < PF_TAIL_MAX ? a : PF_TAIL_MAX, s = b * b;
+        float q = s * PF_TAIL_EXP2, low = fmaf(s, PF_TAIL_EXP2, -q), e;
 
         p = fmaf(p, t, PF_TAIL_C7);
         p = fmaf(p, t, PF_TAIL_C6);
@@ -196,7 +198,10 @@ gelu(float *x, size_t n)
         p = fmaf(p, t, PF_TAIL_C2);
         p = fmaf(p, t, PF_TAIL_C1);
         p = fmaf(p, t, PF_TAIL_C0);
-        p *= exp2_one(a * a * PF_TAIL_EXP2);
+        low = fmaf(fmaf(b, b, -s), PF_TAIL_EXP2, low);
+        low = fmaf(s, PF_TAIL_EXP2_LOW, low);
+        e = exp2_one(q);
+        p *= fmaf(e, low * PF_LN2, e);
         x[i] = fmaf(-a, p, x[i] > 0 ? x[i] : 0);
     }
 }

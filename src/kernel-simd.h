@@ -807,6 +807,9 @@ vgelu(vec x)
 {
     vec minus = vsub(vset(0), x), a = vmax(x, minus), at = vset(PF_TAIL_AT);
     vec t = vdiv(vsub(a, at), vadd(a, at)), p = vset(PF_TAIL_C8);
+    vec c = vset(PF_TAIL_EXP2), zero = vset(0);
+    vec b = vmax(vsub(zero, a), vset(-PF_TAIL_MAX)), s = vmul(b, b);
+    vec q = vmul(s, c), low = vfma(s, c, vsub(zero, q)), e = vexp2(q);
 
     p = vfma(p, t, vset(PF_TAIL_C7));
     p = vfma(p, t, vset(PF_TAIL_C6));
@@ -816,8 +819,10 @@ vgelu(vec x)
     p = vfma(p, t, vset(PF_TAIL_C2));
     p = vfma(p, t, vset(PF_TAIL_C1));
     p = vfma(p, t, vset(PF_TAIL_C0));
-    p = vmul(p, vexp2(vmul(vmul(a, a), vset(PF_TAIL_EXP2))));
-    return vfma(vsub(vset(0), a), p, vmax(x, vset(0)));
+    low = vfma(vfma(b, b, vsub(zero, s)), c, low);
+    low = vfma(s, vset(PF_TAIL_EXP2_LOW), low);
+    p = vmul(p, vfma(e, vmul(low, vset(PF_LN2)), e));
+    return vfma(vsub(zero, a), p, vmax(x, zero));
 }
 
 static void

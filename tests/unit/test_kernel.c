@@ -634,10 +634,9 @@ test_gelu(void **ctx)
     for (size_t i = 1; i < N; i++) {
         double v = (double)x[i], want = v * 0.5 * erfc(-v / sqrt(2));
 
-        /* Within 5e-7 of what it is, and within 1e-7 v^2 down the tail (over
-         * all floats, 4.8e-7 and 0.93e-7 v^2 are the most). */
+        /* Within 5e-7 of what it is, but far down the tail. */
         if (!(fabs((double)ref[i] - want) <= 5e-7 * fabs(want) + 3e-45
-                || (v < -2 && fabs((double)ref[i] - want)
+                || (v < -3 && fabs((double)ref[i] - want)
                     <= 1e-7 * fabs(want) * v * v)
                 || (v < -11 && ref[i] <= 0 && ref[i] > -1e-25f)))
             fail_msg("gelu(%.9g) is %.9g, not %.9g", v, (double)ref[i], want);
