@@ -3,7 +3,8 @@
  *
  * Keys and values go into the KV cache, then tasks of (sequence, head, query
  * rows) run on the threads; the scores are never held.  The key and value of a
- * single row go there with the task of their head, which reads them next.
+ * single row go there with the task of their head, which reads them next; if no
+ * sequence has more rows, tasks begin with the product that these come from.
  *
  * A probe that wants scores or the pattern gets them head by head, some rows
  * at a time, computed beside that; and only rows that it changes are put
@@ -87,10 +88,9 @@ rows_of(const struct pf_layer_attention *a, size_t task)
 }
 
 static void
-attention_task(void *ctx, size_t i)
+attend(const struct pf_layer_attention *a, size_t task)
 {
-    const struct pf_layer_attention *a = find(ctx, &i, false);
-    const struct rows r = rows_of(a, i);
+    const struct rows r = rows_of(a, task);
     size_t C = a->r->m->config.width, D = a->r->m->config.head_dim;
 
     if (a->T == 1)
@@ -102,6 +102,69 @@ attention_task(void *ctx, size_t i)
         if (a->heads[h] == r.head)
             a->r->kern->attn_weights(a->maps + (h * a->T + r.t) * a->S, a->S,
                 r.q, 3 * C, &r.kv, r.n, D, a->S, r.seen, r.step, a->scale);
+}
+
+static void
+attention_task(void *ctx, size_t i)
+{
+    const struct pf_layer_attention *a = find(ctx, &i, false);
+
+    attend(a, i);
+}
+
+/* --- Single rows of sequences, from the product on --- */
+
+/*
+ * A task is of some heads: their queries, keys and values, and attention with
+ * what is still near.  Between the two, no thread waits for another.
+ */
+struct step {
+    const struct pf_layer_attention *a;
+    size_t n;
+    const struct pf_linear *qkv;
+    float *y;
+    const float *x;
+    size_t heads; /* of one task */
+};
+
+static void
+step_task(void *ctx, size_t i)
+{
+    const struct step *s = ctx;
+    const struct pf_runner *r = s->a->r;
+    size_t C = r->m->config.width, D = r->m->config.head_dim;
+    size_t from = i * s->heads;
+    size_t to = pf_least(from + s->heads, r->m->config.heads);
+
+    for (size_t column = 0; column < 3 * C; column += C)
+        pf_run_columns(r, s->qkv, s->y, 3 * C, s->x, s->n, column + from * D,
+            column + to * D);
+    for (size_t k = 0; k < s->n; k++)
+        for (size_t h = from; h < to; h++)
+            attend(&s->a[k], h);
+}
+
+bool
+pf_can_step(const struct pf_runner *r, size_t n, size_t M)
+{
+    const struct pf_config *c = &r->m->config;
+
+    return n == M && M <= PF_ROWS && !c->encoder
+        && c->heads % pf_pool_threads(r->pool) == 0;
+}
+
+void
+pf_run_step(struct pf_layer_attention *a, size_t n,
+    const struct pf_linear *qkv, float *y, const float *x)
+{
+    struct pf_runner *r = a->r;
+    const struct pf_config *c = &r->m->config;
+    struct step s = { a, n, qkv, y, x, pf_run_heads(r, qkv, n) };
+
+    for (size_t i = 0; i < n; i++)
+        a[i].S = a[i].pos + 1;
+    pf_run_tasks(r, step_task, &s, pf_blocks_of(c->heads, s.heads),
+        n * qkv->in * qkv->out);
 }
 
 /* --- Scores and pattern --- */
@@ -284,7 +347,7 @@ show_heads(struct pf_runner *r, const struct pf_sight *s,
 
         for (size_t h = 0; h < H; h++)
             memcpy(apart + h * C + h * D, z + h * D, D * sizeof *z);
-        pf_run_linear(r, &bare, result, C, apart, H);
+        pf_run_linear(r, &bare, result, C, apart, H, false);
         memcpy(result + H * C, result, H * C * sizeof *result);
         if (s->probe->at(s->probe->ctx, sequence, s->layer, PF_RESULT, 0,
                 first + t, 1, result, H * C, H * C))

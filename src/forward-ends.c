@@ -79,12 +79,11 @@ pf_unembed(struct pf_runner *r, float *logits, const float *const *x,
     h = in;
     if (m->transform.w) {
         h = in + M * C;
-        pf_run_linear(r, &m->transform, h, C, in, M);
-        pf_run_act(r, h, M, C);
+        pf_run_linear(r, &m->transform, h, C, in, M, true);
     }
     if (norm)
         pf_run_norm(r, h, h, M, &m->ln_f);
-    pf_run_linear(r, &m->head, logits, m->config.vocab, h, M);
+    pf_run_linear(r, &m->head, logits, m->config.vocab, h, M, false);
     return PF_OK;
 }
 
@@ -96,7 +95,7 @@ pf_pooler(struct pf_runner *r, float *out, const float *x,
 
     if (!p->w)
         return pf_fail(err, PF_EMODEL, "the model has no pooler");
-    pf_run_linear(r, p, out, p->out, x, 1);
+    pf_run_linear(r, p, out, p->out, x, 1, false);
     for (size_t i = 0; i < p->out; i++)
         out[i] = tanhf(out[i]);
     return PF_OK;

@@ -20,7 +20,10 @@ struct pf_runner {
     struct pf_kv_cache *own;
 };
 
-enum { PF_ROW_TASK = 16 }; /* rows of one task */
+enum {
+    PF_ROW_TASK = 16, /* rows of one task */
+    PF_ROWS = 512,    /* rows of a layer's inner width held at a time */
+};
 
 static inline size_t
 pf_blocks_of(size_t n, size_t size)
@@ -42,9 +45,20 @@ enum pf_status pf_run_scratch(struct pf_runner *r, size_t rows, size_t width,
 void pf_run_tasks(struct pf_runner *r, void (*task)(void *, size_t),
     void *ctx, size_t n, size_t work);
 
-/* y = x W + b, x [M, in], rows of y `ldy` floats apart. */
+/*
+ * y = x W + b, x [M, in], rows of y `ldy` floats apart; with `act`, what the
+ * model's activation makes of that.
+ */
 void pf_run_linear(struct pf_runner *r, const struct pf_linear *lin, float *y,
-    size_t ldy, const float *x, size_t M);
+    size_t ldy, const float *x, size_t M, bool act);
+
+/* Columns n0 .. n1 - 1 of that, within a task. */
+void pf_run_columns(const struct pf_runner *r, const struct pf_linear *lin,
+    float *y, size_t ldy, const float *x, size_t M, size_t n0, size_t n1);
+
+/* Heads to a task, if it also takes their columns of M rows of q, k and v. */
+size_t pf_run_heads(const struct pf_runner *r, const struct pf_linear *qkv,
+    size_t M);
 
 /* y and x [M, C], which may be the same. */
 void pf_run_norm(struct pf_runner *r, float *y, const float *x, size_t M,
@@ -100,6 +114,17 @@ struct pf_layer_attention {
  */
 enum pf_status pf_run_attention(struct pf_layer_attention *a, size_t n,
     struct pf_err *err);
+
+/*
+ * The same from x, [n, in], on, for n sequences of one row each, by tasks that
+ * take a head's query, key and value from the product on to attention; y,
+ * [n, 3C], is what `a` has as its qkv.
+ */
+void pf_run_step(struct pf_layer_attention *a, size_t n,
+    const struct pf_linear *qkv, float *y, const float *x);
+
+/* Whether n sequences of M rows are such, with even work for all threads. */
+bool pf_can_step(const struct pf_runner *r, size_t n, size_t M);
 
 /*
  * What each head adds to rows m .. m + k - 1, counted over all sequences: z,

@@ -48,24 +48,58 @@ pf_run_tasks(struct pf_runner *r, void (*task)(void *, size_t), void *ctx,
             task(ctx, i);
 }
 
+/* The model's activation of n floats, in place. */
+static void
+activate(const struct pf_runner *r, float *x, size_t n)
+{
+    switch (r->m->config.act) {
+    case PF_GELU_TANH:
+        r->kern->gelu_tanh(x, n);
+        break;
+    case PF_GELU:
+        r->kern->gelu(x, n);
+        break;
+    case PF_RELU:
+        for (size_t k = 0; k < n; k++)
+            x[k] = x[k] > 0 ? x[k] : 0;
+        break;
+    case PF_SILU:
+        for (size_t k = 0; k < n; k++)
+            x[k] = x[k] / (1 + expf(-x[k]));
+        break;
+    case PF_QUICK_GELU:
+        for (size_t k = 0; k < n; k++)
+            x[k] = x[k] / (1 + expf(-1.702f * x[k]));
+    }
+}
+
+void
+pf_run_columns(const struct pf_runner *r, const struct pf_linear *l, float *y,
+    size_t ldy, const float *x, size_t M, size_t n0, size_t n1)
+{
+    (l->out_in ? r->kern->matmul_nt : r->kern->matmul_nn)(y, ldy, x, l->in,
+        l->w, l->type, l->bias, M, l->in, l->out, n0, n1);
+}
+
 struct product {
-    const struct pf_kernels *kern;
+    const struct pf_runner *r;
     const struct pf_linear *lin;
     float *y;
     size_t ldy;
     const float *x;
     size_t M, columns; /* columns of one task */
+    bool act;
 };
 
 static void
 product_task(void *ctx, size_t i)
 {
     const struct product *p = ctx;
-    const struct pf_linear *l = p->lin;
-    size_t n0 = i * p->columns, n1 = pf_least(n0 + p->columns, l->out);
+    size_t n0 = i * p->columns, n1 = pf_least(n0 + p->columns, p->lin->out);
 
-    (l->out_in ? p->kern->matmul_nt : p->kern->matmul_nn)(p->y, p->ldy, p->x,
-        l->in, l->w, l->type, l->bias, p->M, l->in, l->out, n0, n1);
+    pf_run_columns(p->r, p->lin, p->y, p->ldy, p->x, p->M, n0, n1);
+    for (size_t m = 0; p->act && m < p->M; m++)
+        activate(p->r, p->y + m * p->ldy + n0, n1 - n0);
 }
 
 /*
@@ -84,11 +118,22 @@ tasks(const struct pf_runner *r, const struct pf_linear *lin, size_t M)
     return n * pf_pool_threads(r->pool);
 }
 
+size_t
+pf_run_heads(const struct pf_runner *r, const struct pf_linear *qkv, size_t M)
+{
+    const struct pf_config *c = &r->m->config;
+    size_t n = pf_blocks_of(c->heads, tasks(r, qkv, M));
+    size_t least = pf_blocks_of(COLUMN_TASK, c->head_dim);
+
+    n = n < least ? least : n;
+    return pf_least(n, pf_blocks_of(c->heads, pf_pool_threads(r->pool)));
+}
+
 void
 pf_run_linear(struct pf_runner *r, const struct pf_linear *lin, float *y,
-    size_t ldy, const float *x, size_t M)
+    size_t ldy, const float *x, size_t M, bool act)
 {
-    struct product p = { r->kern, lin, y, ldy, x, M, lin->out };
+    struct product p = { r, lin, y, ldy, x, M, lin->out, act };
     size_t threads = pf_pool_threads(r->pool), work = M * lin->in * lin->out;
 
     if (threads > 1 && work >= WORTH_A_THREAD) {
@@ -134,29 +179,9 @@ static void
 act_task(void *ctx, size_t i)
 {
     const struct row_work *w = ctx;
-    size_t from = i * PF_ROW_TASK * w->width;
-    size_t n = pf_least((i + 1) * PF_ROW_TASK, w->M) * w->width - from;
-    float *x = w->y + from;
+    size_t from = i * PF_ROW_TASK, rows = pf_least(PF_ROW_TASK, w->M - from);
 
-    switch (w->r->m->config.act) {
-    case PF_GELU_TANH:
-        w->r->kern->gelu_tanh(x, n);
-        break;
-    case PF_GELU:
-        w->r->kern->gelu(x, n);
-        break;
-    case PF_RELU:
-        for (size_t k = 0; k < n; k++)
-            x[k] = x[k] > 0 ? x[k] : 0;
-        break;
-    case PF_SILU:
-        for (size_t k = 0; k < n; k++)
-            x[k] = x[k] / (1 + expf(-x[k]));
-        break;
-    case PF_QUICK_GELU:
-        for (size_t k = 0; k < n; k++)
-            x[k] = x[k] / (1 + expf(-1.702f * x[k]));
-    }
+    activate(w->r, w->y + from * w->width, rows * w->width);
 }
 
 void

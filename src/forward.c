@@ -10,8 +10,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { ROWS = 512 }; /* rows of the MLP's inner width held at a time */
-
 enum pf_status
 pf_runner_new(struct pf_runner **out, const struct pf_model *model,
     size_t threads, struct pf_err *err)
@@ -79,27 +77,35 @@ struct work {
     const struct pf_sight *see;
     size_t M;
     float *x, *z;        /* [M, C] */
-    float *qkv, *inner;  /* [M, 3C]; [ROWS, F]: the same memory */
-    float *norm;         /* [ROWS, C] */
+    float *qkv, *inner;  /* [M, 3C]; [PF_ROWS, F]: the same memory */
+    float *norm;         /* [PF_ROWS, C] */
     struct pf_layer_attention *attention; /* room for each sequence */
 };
+
+/* Rows m .. m + k - 1 as they go into attention. */
+static const float *
+attention_input(const struct work *w, size_t m, size_t k)
+{
+    const struct pf_config *c = &w->r->m->config;
+    float *x = w->x + m * c->width;
+
+    if (c->encoder)
+        return x;
+    pf_run_norm(w->r, w->norm, x, k, &w->block->ln1);
+    pf_sight_show(w->see, PF_LN1, m, k, w->norm, c->width, c->width);
+    return w->norm;
+}
 
 /* Rows m .. m + k - 1 up to query, key and value. */
 static void
 project(const struct work *w, size_t m, size_t k)
 {
-    const struct pf_config *c = &w->r->m->config;
-    size_t C = c->width, column = 0;
-    float *x = w->x + m * C, *in = x;
+    const float *in = attention_input(w, m, k);
+    size_t C = w->r->m->config.width, column = 0;
 
-    if (!c->encoder) {
-        in = w->norm;
-        pf_run_norm(w->r, in, x, k, &w->block->ln1);
-        pf_sight_show(w->see, PF_LN1, m, k, in, C, C);
-    }
     for (size_t i = 0; i < 3 && w->block->qkv[i].w; i++) {
         pf_run_linear(w->r, &w->block->qkv[i], w->qkv + m * 3 * C + column,
-            3 * C, in, k);
+            3 * C, in, k, false);
         column += w->block->qkv[i].out;
     }
 }
@@ -113,7 +119,7 @@ add_attention(const struct work *w, size_t m, size_t k, struct pf_err *err)
     float *x = w->x + m * C, *z = w->z + m * C, *out = w->norm;
     enum pf_status st;
 
-    pf_run_linear(w->r, &w->block->proj, out, C, z, k);
+    pf_run_linear(w->r, &w->block->proj, out, C, z, k, false);
     st = pf_sight_result(w->r, w->see, &w->block->proj, m, k, z, out, err);
     if (st)
         return st;
@@ -133,17 +139,20 @@ mlp(const struct work *w, size_t m, size_t k)
     const struct pf_config *c = &w->r->m->config;
     size_t C = c->width, F = c->inner;
     float *x = w->x + m * C, *in = x, *out = w->norm;
+    bool pre = pf_sight_wants(w->see, PF_MLP_PRE);
 
     if (!c->encoder) {
         in = w->norm;
         pf_run_norm(w->r, in, x, k, &w->block->ln2);
         pf_sight_show(w->see, PF_LN2, m, k, in, C, C);
     }
-    pf_run_linear(w->r, &w->block->fc, w->inner, F, in, k);
-    pf_sight_show(w->see, PF_MLP_PRE, m, k, w->inner, F, F);
-    pf_run_act(w->r, w->inner, k, F);
+    pf_run_linear(w->r, &w->block->fc, w->inner, F, in, k, !pre);
+    if (pre) {
+        pf_sight_show(w->see, PF_MLP_PRE, m, k, w->inner, F, F);
+        pf_run_act(w->r, w->inner, k, F);
+    }
     pf_sight_show(w->see, PF_MLP_POST, m, k, w->inner, F, F);
-    pf_run_linear(w->r, &w->block->fc_proj, out, C, w->inner, k);
+    pf_run_linear(w->r, &w->block->fc_proj, out, C, w->inner, k, false);
     pf_sight_show(w->see, PF_MLP_OUT, m, k, out, C, C);
     w->r->kern->add(x, out, k * C);
     pf_sight_show(w->see, PF_RESID_POST, m, k, x, C, C);
@@ -184,9 +193,9 @@ own_cache(const struct work *w, struct pf_layer_attention *a,
     return st;
 }
 
-/* From q, k, v to z; the l-th of the layers. */
+/* What attention is given in the l-th of the layers: *count sequences. */
 static enum pf_status
-attend(const struct call *call, const struct work *w, size_t l,
+gather(const struct call *call, const struct work *w, size_t l, size_t *count,
     struct pf_err *err)
 {
     const struct pf_config *c = &w->r->m->config;
@@ -214,9 +223,31 @@ attend(const struct call *call, const struct work *w, size_t l,
             st = own_cache(w, a, err);
         n++;
     }
+    *count = n;
+    return st;
+}
+
+/* From x to z; the l-th of the layers. */
+static enum pf_status
+attend(const struct call *call, const struct work *w, size_t l,
+    struct pf_err *err)
+{
+    size_t C = w->r->m->config.width, n;
+    enum pf_status st = gather(call, w, l, &n, err);
+
+    if (!st && !w->see->want && pf_can_step(w->r, n, w->M)) {
+        pf_run_step(w->attention, n, &w->block->qkv[0], w->qkv,
+            attention_input(w, 0, n));
+        return PF_OK;
+    }
+    for (size_t m = 0; !st && m < w->M; m += PF_ROWS)
+        project(w, m, pf_least(PF_ROWS, w->M - m));
+    for (int i = 0; !st && i < 3; i++)
+        pf_sight_show(w->see, (enum pf_point)(PF_Q + i), 0, w->M,
+            w->qkv + (size_t)i * C, C, 3 * C);
     if (!st)
         st = pf_run_attention(w->attention, n, err);
-    if (c->encoder)
+    if (w->r->own)
         pf_kv_idle(w->r->own);
     return st;
 }
@@ -245,18 +276,13 @@ layer(const struct call *call, struct work *w, size_t l, struct pf_err *err)
     w->block = &w->r->m->blocks[number];
     pf_sight_show(&see, PF_RESID_PRE, 0, w->M, w->x, C, C);
     if (call->parts & PF_PART_ATTN) {
-        for (size_t m = 0; m < w->M; m += ROWS)
-            project(w, m, pf_least(ROWS, w->M - m));
-        for (int i = 0; i < 3; i++)
-            pf_sight_show(&see, (enum pf_point)(PF_Q + i), 0, w->M,
-                w->qkv + (size_t)i * C, C, 3 * C);
         st = attend(call, w, l, err);
         if (st)
             return st;
         pf_sight_show(&see, PF_Z, 0, w->M, w->z, C, C);
     }
-    for (size_t m = 0; !st && m < w->M; m += ROWS) {
-        size_t k = pf_least(ROWS, w->M - m);
+    for (size_t m = 0; !st && m < w->M; m += PF_ROWS) {
+        size_t k = pf_least(PF_ROWS, w->M - m);
 
         if (call->parts & PF_PART_ATTN)
             st = add_attention(w, m, k, err);
@@ -290,10 +316,10 @@ pf_blocks(struct pf_runner *r, struct pf_kv_cache *cache,
         return PF_OK;
     if (!pf_mul(w.M, 6 * C, &floats) || floats > SIZE_MAX / 16)
         return pf_fail_mem(err);
-    wide = c->inner * pf_least(w.M, ROWS);
+    wide = c->inner * pf_least(w.M, PF_ROWS);
     if (wide < 3 * C * w.M)
         wide = 3 * C * w.M;
-    st = pf_run_scratch(r, 1, 2 * C * w.M + wide + C * pf_least(w.M, ROWS),
+    st = pf_run_scratch(r, 1, 2 * C * w.M + wide + C * pf_least(w.M, PF_ROWS),
         err);
     if (st)
         return st;
