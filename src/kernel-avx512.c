@@ -70,6 +70,30 @@ vload_bf16(const uint16_t *p, size_t n)
         _mm512_slli_epi32(_mm512_cvtepu16_epi32(load_half(p, n)), 16));
 }
 
+/* Of two vectors' elements those of even and of odd number. */
+INLINE void
+vload_bf16_apart(const uint16_t *p, vec *even, vec *odd)
+{
+    __m512i a = _mm512_loadu_si512(p);
+
+    *even = _mm512_castsi512_ps(_mm512_slli_epi32(a, 16));
+    *odd = _mm512_castsi512_ps(_mm512_and_si512(a,
+        _mm512_set1_epi32((int)0xffff0000)));
+}
+
+/* Such two vectors in the order of their elements. */
+INLINE void
+vzip(vec *even, vec *odd)
+{
+    const __m512i low = _mm512_setr_epi32(0, 16, 1, 17, 2, 18, 3, 19,
+        4, 20, 5, 21, 6, 22, 7, 23);
+    vec a = *even, b = *odd;
+
+    *even = _mm512_permutex2var_ps(a, low, b);
+    *odd = _mm512_permutex2var_ps(a,
+        _mm512_add_epi32(low, _mm512_set1_epi32(8)), b);
+}
+
 INLINE void
 vstore(float *p, vec a)
 {

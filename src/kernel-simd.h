@@ -386,15 +386,25 @@ nn_few(size_t M, enum pf_dtype type, float *y, size_t ldy, const float *x,
 
 #if NN_ONE
 /*
+ * How many of nv vectors of columns, `last` columns in the last one, come in
+ * pairs: two vectors of BF16 are widened by half as many operations if one has
+ * the columns of even number and the other the odd ones.
+ */
+INLINE size_t
+nn_paired(const size_t nv, size_t last, enum pf_dtype type)
+{
+    return type == PF_BF16 ? (last < VW ? nv - 1 : nv) / 2 * 2 : 0;
+}
+
+/*
  * One row of x and nv vectors of columns, `last` columns of the last one, over
- * K rows of `row` bytes; what lies `ahead` bytes behind is fetched.
+ * K rows of `row` bytes; with `fetch`, K rows from `next` on are fetched.
  */
 INLINE void
 nn_one_rows(const size_t nv, size_t last, enum pf_dtype type, vec *acc,
     const float *restrict x, const char *restrict w, size_t K, size_t row,
-    size_t ahead)
+    bool fetch, const char *next)
 {
-    const char *next = w + ahead;
     bool across = (uintptr_t)w % 64 != 0; /* rows begin and end within lines */
 
     for (size_t k = 0; k < K; k++, w += row, next += row) {
@@ -404,20 +414,29 @@ nn_one_rows(const size_t nv, size_t last, enum pf_dtype type, vec *acc,
          * too many, and a load of one from the stack waits behind w. */
         __asm__("" : "+r"(next));
         UNROLL for (size_t v = 0; v < nv; v++) {
-            if (ahead && v % vectors_a_line(type) == 0)
+            if (fetch && v % vectors_a_line(type) == 0)
                 prefetch_once(next, type, v * VW);
-            acc[v] = vfma(a, vload_w(w, type, v * VW,
-                v + 1 < nv ? (size_t)VW : last), acc[v]);
+            if (v >= nn_paired(nv, last, type)) {
+                acc[v] = vfma(a, vload_w(w, type, v * VW,
+                    v + 1 < nv ? (size_t)VW : last), acc[v]);
+            } else if (v % 2 == 0) {
+                vec even, odd;
+
+                vload_bf16_apart(element(w, type, v * VW), &even, &odd);
+                acc[v] = vfma(a, even, acc[v]);
+                acc[v + 1] = vfma(a, odd, acc[v + 1]);
+            }
         }
-        if (ahead && across)
+        if (fetch && across)
             prefetch_once(next, type, nv * VW - 1);
     }
 }
 
+/* The last rows of a panel fetch the first ones of the panel beside it. */
 INLINE void
 nn_one_panel(const size_t nv, size_t last, enum pf_dtype type,
-    float *restrict y, const float *restrict x, const void *restrict w,
-    const float *bias, size_t K, size_t N)
+    float *restrict y, const float *restrict x, const char *restrict w,
+    const float *bias, size_t K, size_t N, bool beside)
 {
     const size_t rows = type == PF_F32 ? NN_ROWS : 2 * NN_ROWS;
     size_t row = N * (type == PF_F32 ? 4 : 2), k = K > rows ? K - rows : 0;
@@ -425,9 +444,11 @@ nn_one_panel(const size_t nv, size_t last, enum pf_dtype type,
 
     UNROLL for (size_t v = 0; v < nv; v++)
         acc[v] = vset(0);
-    nn_one_rows(nv, last, type, acc, x, w, k, row, rows * row);
-    nn_one_rows(nv, last, type, acc, x + k, (const char *)w + k * row, K - k,
-        row, 0);
+    nn_one_rows(nv, last, type, acc, x, w, k, row, true, w + rows * row);
+    nn_one_rows(nv, last, type, acc, x + k, w + k * row, K - k, row,
+        k > 0 && beside, element(w, type, nv * VW));
+    UNROLL for (size_t v = 0; v < nn_paired(nv, last, type); v += 2)
+        vzip(&acc[v], &acc[v + 1]);
     UNROLL for (size_t v = 0; v < nv; v++) {
         size_t n = v + 1 < nv ? (size_t)VW : last;
 
@@ -462,7 +483,7 @@ nn_one_panel(const size_t nv, size_t last, enum pf_dtype type,
     }
 #define NN_ONE_PANEL(nv, last, type) \
     nn_one_panel(nv, last, type, y + n, x, element(w, type, n), \
-        bias ? bias + n : NULL, K, N)
+        bias ? bias + n : NULL, K, N, n + nv * VW < n1)
 
 NN_ONE_TYPE(nn_one_f32, PF_F32)
 NN_ONE_TYPE(nn_one_f16, PF_F16)
