@@ -145,11 +145,13 @@ step_task(void *ctx, size_t i)
 }
 
 bool
-pf_can_step(const struct pf_runner *r, size_t n, size_t M)
+pf_can_step(const struct pf_runner *r, size_t n, size_t M,
+    const struct pf_linear *qkv)
 {
     const struct pf_config *c = &r->m->config;
 
     return n == M && M <= PF_ROWS && !c->encoder
+        && pf_run_shared(r, M * qkv->in * qkv->out)
         && c->heads % pf_pool_threads(r->pool) == 0;
 }
 

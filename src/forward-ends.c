@@ -34,7 +34,7 @@ pf_embed(const struct pf_model *m, float *out, const uint32_t *ids,
     struct pf_err *err)
 {
     const struct pf_config *c = &m->config;
-    const struct pf_kernels *kern = pf_kernels_best();
+    const struct pf_kernels *kern = m->ln_emb.gain ? pf_kernels_best() : NULL;
 
     if (positions && T && (pos > c->positions || T > c->positions - pos))
         return pf_fail(err, PF_ERANGE, "position %zu is beyond the model's "
@@ -54,7 +54,7 @@ pf_embed(const struct pf_model *m, float *out, const uint32_t *ids,
             take_row(out, &m->wpe, pos + t, true);
         if (m->wtt.w)
             take_row(out, &m->wtt, segment, true);
-        if (m->ln_emb.gain)
+        if (kern)
             kern->layernorm(out, out, m->ln_emb.gain, m->ln_emb.bias,
                 c->width, c->eps);
     }

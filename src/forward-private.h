@@ -41,6 +41,9 @@ pf_least(size_t a, size_t b)
 enum pf_status pf_run_scratch(struct pf_runner *r, size_t rows, size_t width,
     struct pf_err *err);
 
+/* Whether `work` multiplications are worth more threads than one. */
+bool pf_run_shared(const struct pf_runner *r, size_t work);
+
 /* Runs n tasks, on the threads if `work` multiplications are worth it. */
 void pf_run_tasks(struct pf_runner *r, void (*task)(void *, size_t),
     void *ctx, size_t n, size_t work);
@@ -123,8 +126,12 @@ enum pf_status pf_run_attention(struct pf_layer_attention *a, size_t n,
 void pf_run_step(struct pf_layer_attention *a, size_t n,
     const struct pf_linear *qkv, float *y, const float *x);
 
-/* Whether n sequences of M rows are such, with even work for all threads. */
-bool pf_can_step(const struct pf_runner *r, size_t n, size_t M);
+/*
+ * Whether n sequences of M rows are such, with work for more threads than one,
+ * as much for each.
+ */
+bool pf_can_step(const struct pf_runner *r, size_t n, size_t M,
+    const struct pf_linear *qkv);
 
 /*
  * What each head adds to rows m .. m + k - 1, counted over all sequences: z,

@@ -37,11 +37,17 @@ pf_run_scratch(struct pf_runner *r, size_t rows, size_t width,
     return PF_OK;
 }
 
+bool
+pf_run_shared(const struct pf_runner *r, size_t work)
+{
+    return work >= WORTH_A_THREAD && pf_pool_threads(r->pool) > 1;
+}
+
 void
 pf_run_tasks(struct pf_runner *r, void (*task)(void *, size_t), void *ctx,
     size_t n, size_t work)
 {
-    if (work >= WORTH_A_THREAD && n > 1)
+    if (pf_run_shared(r, work))
         pf_pool_run(r->pool, task, ctx, n);
     else
         for (size_t i = 0; i < n; i++)
@@ -134,9 +140,9 @@ pf_run_linear(struct pf_runner *r, const struct pf_linear *lin, float *y,
     size_t ldy, const float *x, size_t M, bool act)
 {
     struct product p = { r, lin, y, ldy, x, M, lin->out, act };
-    size_t threads = pf_pool_threads(r->pool), work = M * lin->in * lin->out;
+    size_t work = M * lin->in * lin->out;
 
-    if (threads > 1 && work >= WORTH_A_THREAD) {
+    if (pf_run_shared(r, work)) {
         p.columns = pf_blocks_of(lin->out, tasks(r, lin, M));
         if (p.columns < COLUMN_TASK)
             p.columns = COLUMN_TASK;

@@ -232,12 +232,12 @@ static enum pf_status
 attend(const struct call *call, const struct work *w, size_t l,
     struct pf_err *err)
 {
+    const struct pf_linear *qkv = w->block->qkv;
     size_t C = w->r->m->config.width, n;
     enum pf_status st = gather(call, w, l, &n, err);
 
-    if (!st && !w->see->want && pf_can_step(w->r, n, w->M)) {
-        pf_run_step(w->attention, n, &w->block->qkv[0], w->qkv,
-            attention_input(w, 0, n));
+    if (!st && !w->see->want && pf_can_step(w->r, n, w->M, qkv)) {
+        pf_run_step(w->attention, n, qkv, w->qkv, attention_input(w, 0, n));
         return PF_OK;
     }
     for (size_t m = 0; !st && m < w->M; m += PF_ROWS)

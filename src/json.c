@@ -682,11 +682,12 @@ pf_json_add_string(struct pf_buf *b, const char *s, size_t len)
     pf_buf_addc(b, '"');
     for (size_t i = 0; i < len; i += n) {
         unsigned char c = (unsigned char)s[i];
-        const char *at = c && c < 0x80 ? strchr(plain, c) : NULL;
+        const char *at;
 
         n = c < 0x80 ? 1 : pf_utf8_char(s + i, len - i);
-        if (n && c >= ' ' && c != 0x7f && !at)
+        if (n && c >= ' ' && c != 0x7f && c != '"' && c != '\\')
             continue;
+        at = c && c < 0x80 ? strchr(plain, c) : NULL;
         pf_buf_add(b, s + from, i - from);
         if (at) {
             pf_buf_addc(b, '\\');

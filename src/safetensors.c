@@ -315,13 +315,19 @@ pf_safetensors_header(struct pf_buf *out, const struct pf_tensor *tensors,
         size_t bytes = pf_tensor_bytes(t);
 
         pf_json_add_string(out, t->name, strlen(t->name));
-        pf_buf_printf(out, ":{\"dtype\":\"%s\",\"shape\":[",
-            pf_dtype_name(t->dtype));
-        for (unsigned i = 0; i < t->ndim; i++)
-            pf_buf_printf(out, i ? ",%zu" : "%zu", t->shape[i]);
-        pf_buf_printf(out, "],\"data_offsets\":[%zu,%zu]}%s", at, at + bytes,
-            k + 1 < n ? "," : "");
-        at += bytes;
+        pf_buf_adds(out, ":{\"dtype\":\"");
+        pf_buf_adds(out, pf_dtype_name(t->dtype));
+        pf_buf_adds(out, "\",\"shape\":[");
+        for (unsigned i = 0; i < t->ndim; i++) {
+            if (i)
+                pf_buf_addc(out, ',');
+            pf_json_add_i64(out, (int64_t)t->shape[i]);
+        }
+        pf_buf_adds(out, "],\"data_offsets\":[");
+        pf_json_add_i64(out, (int64_t)at);
+        pf_buf_addc(out, ',');
+        pf_json_add_i64(out, (int64_t)(at += bytes));
+        pf_buf_adds(out, k + 1 < n ? "]}," : "]}");
     }
     pf_buf_addc(out, '}');
     while ((out->len - from) % 8 && !out->failed)
