@@ -38,14 +38,21 @@ prepend_path(void)
 }
 
 /*
- * Is it one pipeline, as far as can be seen?  No list, no group, no comment;
- * what is quoted does not count, nor does the & of a redirection.
+ * Is it one pipeline of commands, as far as can be seen?  No list, no group, no
+ * comment, no word that stands before a pipeline; what is quoted does not
+ * count, nor does the & of a redirection.
  */
 static bool
 is_pipeline(const char *p)
 {
     char quote = '\0', before = '\0';
+    size_t word;
 
+    p += strspn(p, " \t");
+    word = strcspn(p, " \t");
+    if (word == 0 || strncmp(p, "!", word) == 0
+        || (word == 4 && strncmp(p, "time", word) == 0))
+        return false;
     for (; *p; before = *p++) {
         if (*p == '\\' && quote != '\'' && p[1])
             p++;
@@ -67,13 +74,11 @@ is_pipeline(const char *p)
  * than a plain pipeline runs in a shell of its own, which holds them again.)
  */
 static char *
-script(const char *pipe, bool own)
+script(const char *pipe)
 {
     struct pf_buf b = PF_BUF_INIT;
-    bool plain = !own || is_pipeline(pipe);
 
-    pf_buf_adds(&b, own ? "cat <&4 | " : "");
-    pf_buf_printf(&b, plain ? "%s" : "{ %s\n}", pipe);
+    pf_buf_printf(&b, is_pipeline(pipe) ? "<&4 %s" : "{ %s\n} <&4", pipe);
     pf_buf_adds(&b, " & exec </dev/null >/dev/null 4<&-; wait $!");
     pf_buf_addc(&b, '\0');
     if (b.failed)
@@ -82,9 +87,9 @@ script(const char *pipe, bool own)
 }
 
 void
-child_start(struct child *c, const char *pipe_line, bool own)
+child_start(struct child *c, const char *pipe_line)
 {
-    char *command = script(pipe_line, own);
+    char *command = script(pipe_line);
     int to[2], from[2];
 
     if (pipe(to) || pipe(from))

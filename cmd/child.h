@@ -21,11 +21,8 @@ struct child {
 #define CHILD_INIT \
     { 0, -1, PF_BUF_INIT, 0, false, PF_IN_INIT, PF_READER_INIT }
 
-/*
- * Starts it.  One that is not somebody's `own` reads from descriptor 4.  The
- * commands beside this one are found first.
- */
-void child_start(struct child *c, const char *pipe, bool own);
+/* Starts it.  The commands beside this one are found first. */
+void child_start(struct child *c, const char *pipe);
 
 /* Puts a record, as NDJSON, into the queue for its input. */
 void child_feed(struct child *c, const struct pf_record *rec);

@@ -161,8 +161,6 @@ build_pipe(struct pf_buf *b, struct generate *g)
             pf_buf_adds(b, " -q");
         if (cli.verbose)
             pf_buf_adds(b, " -v");
-        if (i == 0 && !g->print)
-            pf_buf_adds(b, " <&4");
     }
     pf_buf_add(b, g->sample.data, g->sample.len);
     pf_buf_addc(b, '\0');
@@ -197,7 +195,6 @@ main(int argc, char **argv)
         pf_buf_add(&pipe, own, strlen(own) + 1);
     else
         build_pipe(&pipe, &g);
-    g.loop.own = own != NULL;
     g.loop.pipe = pipe.data;
     if (g.print) {
         cli_begin(PF_NDJSON, true);

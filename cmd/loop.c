@@ -301,7 +301,7 @@ loop_run(const struct loop_options *options)
     cli_begin(PF_NDJSON, false);
     interrupt_catch(SIGINT);
     interrupt_catch(SIGTERM);
-    child_start(&l.child, options->pipe, options->own);
+    child_start(&l.child, options->pipe);
     progress_start(&l.progress, !options->whole);
     run(&l, &rec);
     progress_erase(&l.progress);

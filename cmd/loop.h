@@ -9,9 +9,7 @@
  * comes out is written and fed back, until each sequence is done.
  */
 struct loop_options {
-    const char *pipe; /* a shell command, ids in, ids out; it reads from
-                         descriptor 4 unless it is somebody's `own` */
-    bool own;
+    const char *pipe; /* a shell command, ids in, ids out */
     size_t window;    /* ids that a prompt may have; 0: not known */
     size_t vocab;     /* ids are below it; 0: not known */
     size_t parallel;  /* sequences in the pipe at a time at most */
