@@ -9,22 +9,22 @@
 
 /* out = row `i` of a table or, with `add`, out plus that. */
 static void
-take_row(float *out, const struct pf_linear *table, size_t i, bool add)
+take_row(const struct pf_kernels *kern, float *out,
+    const struct pf_linear *table, size_t i, bool add)
 {
     size_t C = table->in, size = pf_dtype_size(table->type);
     const char *row = (const char *)table->w + i * C * size;
     float part[256];
 
     if (!add) {
-        pf_to_f32(out, row, table->type, C);
+        kern->widen(out, row, table->type, C);
         return;
     }
     for (size_t k = 0; k < C; k += 256) {
         size_t n = pf_least(256, C - k);
 
-        pf_to_f32(part, row + k * size, table->type, n);
-        for (size_t j = 0; j < n; j++)
-            out[k + j] += part[j];
+        kern->widen(part, row + k * size, table->type, n);
+        kern->add(out + k, part, n);
     }
 }
 
@@ -34,7 +34,7 @@ pf_embed(const struct pf_model *m, float *out, const uint32_t *ids,
     struct pf_err *err)
 {
     const struct pf_config *c = &m->config;
-    const struct pf_kernels *kern = m->ln_emb.gain ? pf_kernels_best() : NULL;
+    const struct pf_kernels *kern = pf_kernels_best();
 
     if (positions && T && (pos > c->positions || T > c->positions - pos))
         return pf_fail(err, PF_ERANGE, "position %zu is beyond the model's "
@@ -49,12 +49,12 @@ pf_embed(const struct pf_model *m, float *out, const uint32_t *ids,
         if (m->wtt.w && segment >= c->segments)
             return pf_fail(err, PF_ERANGE, "segments: %u at %zu, but the "
                 "model has %zu", segment, t, c->segments);
-        take_row(out, &m->wte, ids[t], false);
+        take_row(kern, out, &m->wte, ids[t], false);
         if (positions)
-            take_row(out, &m->wpe, pos + t, true);
+            take_row(kern, out, &m->wpe, pos + t, true);
         if (m->wtt.w)
-            take_row(out, &m->wtt, segment, true);
-        if (kern)
+            take_row(kern, out, &m->wtt, segment, true);
+        if (m->ln_emb.gain)
             kern->layernorm(out, out, m->ln_emb.gain, m->ln_emb.bias,
                 c->width, c->eps);
     }

@@ -213,6 +213,12 @@ add(float *y, const float *x, size_t n)
         y[i] += x[i];
 }
 
+static void
+widen(float *y, const void *x, enum pf_dtype type, size_t n)
+{
+    pf_to_f32(y, x, type, n);
+}
+
 /* What one row of attention carries from block to block. */
 struct row {
     float c, m;
@@ -390,6 +396,7 @@ const struct pf_kernels pf_kernels_portable = {
     .gelu_tanh = gelu_tanh,
     .gelu = gelu,
     .add = add,
+    .widen = widen,
     .exp2 = exp2_each,
     .masses = masses,
     .largest = largest,

@@ -869,6 +869,27 @@ add(float *y, const float *x, size_t n)
             n - i);
 }
 
+INLINE void
+widen_of(float *y, const void *x, enum pf_dtype type, size_t n)
+{
+    size_t i = 0;
+
+    for (; i + VW <= n; i += VW)
+        vstore(y + i, vload_w(x, type, i, VW));
+    if (i < n)
+        vstore_n(y + i, vload_w(x, type, i, n - i), n - i);
+}
+
+static void
+widen(float *y, const void *x, enum pf_dtype type, size_t n)
+{
+    switch (type) {
+    case PF_F16: widen_of(y, x, PF_F16, n); break;
+    case PF_BF16: widen_of(y, x, PF_BF16, n); break;
+    default: widen_of(y, x, PF_F32, n);
+    }
+}
+
 static void
 layernorm(float *y, const float *x, const float *gain, const float *bias,
     size_t n, float eps)
@@ -1394,6 +1415,7 @@ const struct pf_kernels TABLE = {
     .gelu_tanh = gelu_tanh,
     .gelu = gelu,
     .add = add,
+    .widen = widen,
     .exp2 = exp2_each,
     .masses = masses,
     .largest = largest,

@@ -118,6 +118,9 @@ struct pf_kernels {
     /* y[i] += x[i]. */
     void (*add)(float *y, const float *x, size_t n);
 
+    /* y[i] = x[i], of F32, F16 or BF16; a NaN stays some NaN. */
+    void (*widen)(float *y, const void *x, enum pf_dtype type, size_t n);
+
     /*
      * y[i] = exp2(x[i]), the exponential of attention and of GELU's tanh form
      * (other activations take libm's): 0 for x <

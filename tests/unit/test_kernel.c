@@ -683,6 +683,43 @@ test_add(void **ctx)
     }
 }
 
+/* Every half number, at any place of a vector; NaN is some NaN. */
+static void
+test_widen(void **ctx)
+{
+    static const enum pf_dtype halves[] = { PF_F16, PF_BF16 };
+    enum { ALL = 1 << 16 };
+    uint16_t *half = room(ALL, sizeof *half);
+    float *y = room(ALL + 1, sizeof *y), *ref = room(ALL, sizeof *ref);
+    const struct pf_kernels *t;
+
+    (void)ctx;
+    for (size_t i = 0; i < ALL; i++)
+        half[i] = (uint16_t)i;
+    for (size_t k = 0; k < 2; k++) {
+        pf_kernels_portable.widen(ref, half, halves[k], ALL);
+        for (size_t i = 0; i < ALL; i++)
+            assert_true(isnan(ref[i]) || ref[i] == (halves[k] == PF_F16
+                ? pf_f16_to_f32(half[i]) : pf_bf16_to_f32(half[i])));
+        EACH_TABLE(t) {
+            for (size_t n = 0, from = 0; from < ALL; from += n) {
+                n = n % 69 + 1 < ALL - from ? n % 69 + 1 : ALL - from;
+                y[n] = 7;
+                t->widen(y, half + from, halves[k], n);
+                assert_true(y[n] == 7);
+                for (size_t i = 0; i < n; i++)
+                    assert_true(isnan(ref[from + i]) ? isnan(y[i])
+                        : memcmp(&y[i], &ref[from + i], sizeof *y) == 0);
+            }
+            t->widen(y, ref, PF_F32, ALL);
+            same(y, ref, ALL, t->name);
+        }
+    }
+    free(half);
+    free(y);
+    free(ref);
+}
+
 /* --- Attention. */
 
 /*
@@ -1139,6 +1176,7 @@ main(void)
         cmocka_unit_test(test_gelu_tanh),
         cmocka_unit_test(test_gelu),
         cmocka_unit_test(test_add),
+        cmocka_unit_test(test_widen),
         cmocka_unit_test(test_attention_widths),
         cmocka_unit_test(test_attention_lengths),
         cmocka_unit_test(test_attention_spread),
