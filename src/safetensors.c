@@ -325,8 +325,9 @@ pf_safetensors_header(struct pf_buf *out, const struct pf_tensor *tensors,
         }
         pf_buf_adds(out, "],\"data_offsets\":[");
         pf_json_add_i64(out, (int64_t)at);
+        at += bytes;
         pf_buf_addc(out, ',');
-        pf_json_add_i64(out, (int64_t)(at += bytes));
+        pf_json_add_i64(out, (int64_t)at);
         pf_buf_adds(out, k + 1 < n ? "]}," : "]}");
     }
     pf_buf_addc(out, '}');
