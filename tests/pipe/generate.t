@@ -363,6 +363,15 @@ pipe 'cat prompts' "generate --whole -- 'embed -j | jq -c --unbuffered . \
     | attend -j | unembed | sample -n 40'" 'jq -c "{seq, ids}"' >got
 all_zero 'with jq in it'
 same 'with jq in it: the golden ids' got golden
+for begin in 'PIPEFORMER_THREADS=1 embed | attend' ' embed|attend' \
+    '{ embed | attend; }' 'if true; then embed; fi | attend'; do
+    pipe 'cat prompts' "generate -- '$begin | unembed | sample -n 40'" \
+        'jq -cs -f tokens.jq' >got
+    all_zero "a pipe that begins with $begin"
+    same '  the golden ids' got golden
+done
+want 'a pipe whose status is turned round' "generate -- '! $own' | wc -l" \
+    '{"ids":[1]}' 0 41 'generate: *status 1*'
 cat >filter.py <<'END'
 import json
 import sys
