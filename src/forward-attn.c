@@ -165,8 +165,7 @@ pf_run_step(struct pf_layer_attention *a, size_t n,
 
     for (size_t i = 0; i < n; i++)
         a[i].S = a[i].pos + 1;
-    pf_run_tasks(r, step_task, &s, pf_blocks_of(c->heads, s.heads),
-        n * qkv->in * qkv->out);
+    pf_pool_run(r->pool, step_task, &s, pf_blocks_of(c->heads, s.heads));
 }
 
 /* --- Scores and pattern --- */

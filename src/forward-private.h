@@ -119,16 +119,16 @@ enum pf_status pf_run_attention(struct pf_layer_attention *a, size_t n,
     struct pf_err *err);
 
 /*
- * The same from x, [n, in], on, for n sequences of one row each, by tasks that
- * take a head's query, key and value from the product on to attention; y,
- * [n, 3C], is what `a` has as its qkv.
+ * The same from x, [n, in], on, where pf_can_step allows it: by tasks that take
+ * a head's query, key and value from the product on to attention; y, [n, 3C],
+ * is what `a` has as its qkv.
  */
 void pf_run_step(struct pf_layer_attention *a, size_t n,
     const struct pf_linear *qkv, float *y, const float *x);
 
 /*
- * Whether n sequences of M rows are such, with work for more threads than one,
- * as much for each.
+ * Whether n sequences of M rows have one row each, and work for more threads
+ * than one, as much for each.
  */
 bool pf_can_step(const struct pf_runner *r, size_t n, size_t M,
     const struct pf_linear *qkv);
