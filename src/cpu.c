@@ -9,7 +9,6 @@
 #ifdef __x86_64__
 
 #if __has_include(<sys/platform/x86.h>)
-#include <stdbool.h>
 #include <sys/platform/x86.h>
 
 /* As CPU_FEATURE_ACTIVE, which shifts a 1 into the sign. */
@@ -30,6 +29,16 @@ pf_cpu(void)
     return has(x86_cpu_AVX512F) && has(x86_cpu_AVX512BW)
         && has(x86_cpu_AVX512DQ) && has(x86_cpu_AVX512VL)
         ? PF_CPU_AVX512 : PF_CPU_AVX2;
+}
+
+/* What the processor says, whether or not the system lets programs use it. */
+bool
+pf_cpu_amd(void)
+{
+    const unsigned i = x86_cpu_SSE4A;
+
+    return __x86_get_cpuid_feature_leaf(i / 128)->cpuid_array[i % 128 / 32]
+        >> i % 32 & 1;
 }
 
 #else
@@ -65,6 +74,12 @@ pf_cpu(void)
     return (enum pf_cpu)(cpu - 1);
 }
 
+bool
+pf_cpu_amd(void)
+{
+    return __builtin_cpu_supports("sse4a");
+}
+
 #endif
 
 #else
@@ -73,6 +88,12 @@ enum pf_cpu
 pf_cpu(void)
 {
     return PF_CPU_PLAIN;
+}
+
+bool
+pf_cpu_amd(void)
+{
+    return false;
 }
 
 #endif

@@ -1,6 +1,8 @@
 #ifndef PF_CPU_H
 #define PF_CPU_H
 
+#include <stdbool.h>
+
 /*
  * The sets of instructions that some files are compiled for, each with all
  * before it: what the processor has and the operating system saves.
@@ -13,5 +15,8 @@ enum pf_cpu {
 
 /* Costs next to nothing. */
 enum pf_cpu pf_cpu(void);
+
+/* Whether its maker is AMD (or Hygon, after AMD's design): it has SSE4a. */
+bool pf_cpu_amd(void);
 
 #endif

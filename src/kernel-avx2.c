@@ -11,6 +11,7 @@
 #include <string.h>
 
 #define TABLE pf_kernels_avx2
+#define TABLE_ZEN pf_kernels_avx2_zen
 #define NAME "avx2"
 
 #define NN_ONE 0 /* too few registers */

@@ -11,6 +11,7 @@
 #include <string.h>
 
 #define TABLE pf_kernels_avx512
+#define TABLE_ZEN pf_kernels_avx512_zen
 #define NAME "avx512"
 
 #define NN_ONE 24 /* and accumulators of a single row: of 32 registers */

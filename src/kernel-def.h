@@ -60,7 +60,8 @@ pf_mask_bias(float a)
 }
 
 #ifdef __x86_64__
-extern const struct pf_kernels pf_kernels_avx2, pf_kernels_avx512;
+extern const struct pf_kernels pf_kernels_avx2, pf_kernels_avx2_zen,
+    pf_kernels_avx512, pf_kernels_avx512_zen;
 #endif
 
 #endif

@@ -9,17 +9,23 @@
  * is inlined once for each of its sizes, edge tiles included, and a vector
  * that stands over an edge is loaded and stored in part.
  *
- * Products with w of [K, N].  Many rows of x: NN_PANELS panels of a tile's
- * width and K_PANEL rows of w are widened into memory of their own (96 KiB of
- * stack), read in long runs, and all rows of x pass over them; the chains wait
- * in y between panels.  Few rows would not pay for that copy: they take K_PASS
- * rows of w a pass, each w read once and in order, and the chains wait in
- * memory that is compact, whatever the stride of y (up to 48 KiB of stack).
- * Where there are registers for it, a number of x meets NN_WIDE vectors of w,
- * and the chains of a single row of x, NN_ONE vectors at a time, wait nowhere:
- * with nothing to do but what w brings, the processor looks ahead farthest.
- * What is fetched ahead stays out of the second level cache, through which it
- * would only pass: two threads read up to a quarter faster for that.
+ * Products with w of [K, N].  Many rows of x: panels of a tile's width and so
+ * many rows of w are widened into memory of their own (192 KiB of stack), and
+ * all rows of x pass over them; the chains wait in y between panels.  Few rows
+ * would not pay for that copy: they take K_PASS rows of w a pass, each w read
+ * once and in order, and the chains wait in memory that is compact, whatever
+ * the stride of y (up to 48 KiB of stack).  Where there are registers for it, a
+ * number of x meets NN_WIDE vectors of w.
+ *
+ * What is fastest beyond that differs between families of processors, and is
+ * the choice of a table (struct tuning).  Intel's (measured: Emerald Rapids)
+ * read fastest in long runs, fetch best into all caches, and like panels of
+ * long chains, that come from the second level cache.  AMD's (measured: an EPYC
+ * with AVX-512) look ahead farthest with nothing to do but what w brings, so
+ * that the chains of a single row of x, NN_ONE vectors at a time, wait nowhere;
+ * and what is fetched ahead is best kept out of the second level cache, through
+ * which it would only pass: two threads read up to a quarter faster for that,
+ * where Intel's would read at half their speed.
  *
  * Products with w of [N, K] read w where it lies, a tile's columns being as
  * many streams far apart: a processor fetches those ahead better than
@@ -40,8 +46,8 @@
 
 enum {
     LV = PF_LANES / VW, /* vectors to a set of lanes */
-    K_PANEL = 128,      /* [K, N]: rows to a panel */
-    NN_PANELS = 4,      /* panels side by side */
+    NN_PANEL = NN_V * VW, /* [K, N]: columns of a panel */
+    NN_ROOM = 1024,     /* rows of the panels side by side, added up */
     NN_AHEAD = 8,       /* rows fetched ahead while packing them */
     NN_SUMS = 8192,     /* outputs of theirs at a time */
     K_PASS = 8,         /* rows of w a pass */
@@ -56,6 +62,17 @@ enum {
     AT_ROWS = 8 * AT_M,
     AT_D = 128,         /* dimensions of q scaled beforehand */
     AT_BIAS = AT_M * PF_KV_BLOCK,
+};
+
+/*
+ * What suits one family of processors better than another; the numbers are
+ * the same.
+ */
+struct tuning {
+    bool past;    /* what is read once is fetched past the second level cache */
+    bool columns; /* [K, N]: a single row of x takes columns, not rows, of w */
+    size_t few;   /* up to so many rows of x are few */
+    size_t panels, panel_rows; /* side by side, at most NN_ROOM rows of them */
 };
 
 /* Loops that have to vanish, or the accumulators are no registers. */
@@ -127,11 +144,14 @@ prefetch(const void *w, enum pf_dtype type, size_t i)
     __builtin_prefetch(element(w, type, i));
 }
 
-/* Of what is read once. */
+/* Of what is read once: with `past`, past the second level cache. */
 INLINE void
-prefetch_once(const void *w, enum pf_dtype type, size_t i)
+prefetch_once(const bool past, const void *w, enum pf_dtype type, size_t i)
 {
-    __builtin_prefetch(element(w, type, i), 0, 0);
+    if (past)
+        __builtin_prefetch(element(w, type, i), 0, 0);
+    else
+        prefetch(w, type, i);
 }
 
 /* Vectors of w that share a cache line. */
@@ -162,7 +182,7 @@ nn_tile(const size_t mt, const size_t nv, size_t last, float *restrict y,
                     v + 1 < nv ? (size_t)VW : last);
         }
     }
-    for (size_t k = 0; k < K; k++, panel += NN_V * VW) {
+    for (size_t k = 0; k < K; k++, panel += NN_PANEL) {
         vec w[NN_V];
 
         UNROLL for (size_t v = 0; v < nv; v++)
@@ -224,7 +244,7 @@ nn_panel(float *y, size_t ldy, const float *x, size_t ldx,
     }
 }
 
-/* kn rows of `columns` of w, in panels of NN_V vectors. */
+/* kn rows of `columns` of w, in panels of NN_PANEL. */
 INLINE void
 nn_pack(float *panels, const void *w, enum pf_dtype type, size_t i, size_t N,
     size_t kn, size_t columns)
@@ -233,7 +253,7 @@ nn_pack(float *panels, const void *w, enum pf_dtype type, size_t i, size_t N,
         size_t ahead = k + NN_AHEAD < kn ? NN_AHEAD * N : 0;
 
         for (size_t n = 0, v = 0; n < columns; n += VW, v++) {
-            float *to = panels + (v / NN_V * K_PANEL + k) * NN_V * VW
+            float *to = panels + (v / NN_V * kn + k) * NN_PANEL
                 + v % NN_V * VW;
             prefetch(w, type, i + n + ahead);
             vstore(to, vload_w(w, type, i + n, at_most(columns - n, VW)));
@@ -242,23 +262,22 @@ nn_pack(float *panels, const void *w, enum pf_dtype type, size_t i, size_t N,
 }
 
 INLINE void
-nn_many(float *y, size_t ldy, const float *x, size_t ldx, const void *w,
-    enum pf_dtype type, const float *bias, size_t M, size_t K, size_t N,
-    size_t n0, size_t n1)
+nn_many(const struct tuning *t, enum pf_dtype type, float *y, size_t ldy,
+    const float *x, size_t ldx, const void *w, const float *bias, size_t M,
+    size_t K, size_t N, size_t n0, size_t n1)
 {
-    float panels[NN_PANELS * K_PANEL * NN_V * VW];
+    float panels[NN_ROOM * NN_PANEL];
 
     for (size_t n = n0, columns; n < n1; n += columns) {
         size_t k = 0, kn;
 
-        columns = at_most(n1 - n, NN_PANELS * NN_V * VW);
+        columns = at_most(n1 - n, t->panels * NN_PANEL);
         do {
-            kn = at_most(K - k, K_PANEL);
+            kn = at_most(K - k, t->panel_rows);
             nn_pack(panels, w, type, k * N + n, N, kn, columns);
-            for (size_t j = 0; j < columns; j += NN_V * VW)
-                nn_panel(y + n + j, ldy, x + k, ldx,
-                    panels + j * K_PANEL, M, kn,
-                    at_most(columns - j, NN_V * VW), k == 0,
+            for (size_t j = 0; j < columns; j += NN_PANEL)
+                nn_panel(y + n + j, ldy, x + k, ldx, panels + j * kn, M, kn,
+                    at_most(columns - j, NN_PANEL), k == 0,
                     bias && k + kn == K ? bias + n + j : NULL);
             k += kn;
         } while (k < K);
@@ -300,12 +319,16 @@ nn_step(size_t M, const size_t kt, const size_t nv, enum pf_dtype type,
  * one row of x and F32 the processor does better by itself.
  */
 INLINE void
-nn_pass(size_t M, const size_t kt, enum pf_dtype type, float *restrict sums,
-    size_t lds, const float *restrict x, size_t ldx, const void *restrict w,
-    size_t i, size_t N, size_t columns, size_t ahead)
+nn_pass(size_t M, const size_t kt, bool past, enum pf_dtype type,
+    float *restrict sums, size_t lds, const float *restrict x, size_t ldx,
+    const void *restrict w, size_t i, size_t N, size_t columns, size_t ahead)
 {
     size_t n;
 
+#define NN_FETCH(past) \
+    UNROLL for (size_t k = 0; k < kt; k++) \
+        for (size_t v = 0; v < NN_WIDE; v += vectors_a_line(type)) \
+            prefetch_once(past, w, type, i + n + v * VW + k * N + next)
 #define NN_STEP(nv, last) \
     nn_step(M, kt, nv, type, last, sums + n, lds, x, ldx, w, i + n, N)
     for (n = 0; n + NN_WIDE * VW <= columns; n += NN_WIDE * VW) {
@@ -315,9 +338,10 @@ nn_pass(size_t M, const size_t kt, enum pf_dtype type, float *restrict sums,
             next = n + NN_NEAR < columns ? NN_NEAR
                 : ahead + NN_NEAR - columns;
         if (M > 1 || type != PF_F32) {
-            UNROLL for (size_t k = 0; k < kt; k++)
-                for (size_t v = 0; v < NN_WIDE; v += vectors_a_line(type))
-                    prefetch_once(w, type, i + n + v * VW + k * N + next);
+            if (past)
+                NN_FETCH(true);
+            else
+                NN_FETCH(false);
         }
         NN_STEP(NN_WIDE, VW);
     }
@@ -326,6 +350,7 @@ nn_pass(size_t M, const size_t kt, enum pf_dtype type, float *restrict sums,
     if (n < columns)
         NN_STEP(1, columns - n);
 #undef NN_STEP
+#undef NN_FETCH
 }
 
 static void
@@ -356,9 +381,9 @@ nn_gather(float *run, const float *x, size_t ldx, size_t M)
 }
 
 INLINE void
-nn_few(size_t M, enum pf_dtype type, float *y, size_t ldy, const float *x,
-    size_t ldx, const void *w, const float *bias, size_t K, size_t N,
-    size_t n0, size_t n1)
+nn_few(bool past, enum pf_dtype type, float *y, size_t ldy, const float *x,
+    size_t ldx, const void *w, const float *bias, size_t M, size_t K,
+    size_t N, size_t n0, size_t n1)
 {
     float sums[NN_SUMS], run[NN_FEW * K_RUN];
 
@@ -371,15 +396,15 @@ nn_few(size_t M, enum pf_dtype type, float *y, size_t ldy, const float *x,
         for (; M > K_PASS && ldx % 512 == 0 && k + K_RUN <= K; k += K_RUN) {
             nn_gather(run, x + k, ldx, M);
             for (size_t i = 0; i < K_RUN; i += K_PASS)
-                nn_pass(M, K_PASS, type, sums, lds, run + i, K_RUN, w,
+                nn_pass(M, K_PASS, past, type, sums, lds, run + i, K_RUN, w,
                     (k + i) * N + n, N, columns, K_PASS * N);
         }
         for (; k + K_PASS <= K; k += K_PASS)
-            nn_pass(M, K_PASS, type, sums, lds, x + k, ldx, w, k * N + n, N,
-                columns, k + 2 * K_PASS <= K ? K_PASS * N : 0);
+            nn_pass(M, K_PASS, past, type, sums, lds, x + k, ldx, w,
+                k * N + n, N, columns, k + 2 * K_PASS <= K ? K_PASS * N : 0);
         for (; k < K; k++)
-            nn_pass(M, 1, type, sums, lds, x + k, ldx, w, k * N + n, N,
-                columns, 0);
+            nn_pass(M, 1, past, type, sums, lds, x + k, ldx, w, k * N + n,
+                N, columns, 0);
         nn_store(y + n, ldy, sums, lds, bias ? bias + n : NULL, M, columns);
     }
 }
@@ -415,7 +440,7 @@ nn_one_rows(const size_t nv, size_t last, enum pf_dtype type, vec *acc,
         __asm__("" : "+r"(next));
         UNROLL for (size_t v = 0; v < nv; v++) {
             if (fetch && v % vectors_a_line(type) == 0)
-                prefetch_once(next, type, v * VW);
+                prefetch_once(true, next, type, v * VW);
             if (v >= nn_paired(nv, last, type)) {
                 acc[v] = vfma(a, vload_w(w, type, v * VW,
                     v + 1 < nv ? (size_t)VW : last), acc[v]);
@@ -428,7 +453,7 @@ nn_one_rows(const size_t nv, size_t last, enum pf_dtype type, vec *acc,
             }
         }
         if (fetch && across)
-            prefetch_once(next, type, nv * VW - 1);
+            prefetch_once(true, next, type, nv * VW - 1);
     }
 }
 
@@ -490,7 +515,7 @@ NN_ONE_TYPE(nn_one_f16, PF_F16)
 NN_ONE_TYPE(nn_one_bf16, PF_BF16)
 
 INLINE void
-nn_one(float *y, const float *x, const void *w, enum pf_dtype type,
+nn_one(enum pf_dtype type, float *y, const float *x, const void *w,
     const float *bias, size_t K, size_t N, size_t n0, size_t n1)
 {
     switch (type) {
@@ -499,35 +524,32 @@ nn_one(float *y, const float *x, const void *w, enum pf_dtype type,
     default: nn_one_f32(y, x, w, bias, K, N, n0, n1);
     }
 }
-#else
-INLINE void
-nn_one(float *y, const float *x, const void *w, enum pf_dtype type,
-    const float *bias, size_t K, size_t N, size_t n0, size_t n1)
-{
-    nn_few(1, type, y, 0, x, 0, w, bias, K, N, n0, n1);
-}
 #endif
 
 INLINE void
-nn_rows(float *y, size_t ldy, const float *x, size_t ldx, const void *w,
-    enum pf_dtype type, const float *bias, size_t M, size_t K, size_t N,
-    size_t n0, size_t n1)
+nn_rows(const struct tuning *t, enum pf_dtype type, float *y, size_t ldy,
+    const float *x, size_t ldx, const void *w, const float *bias, size_t M,
+    size_t K, size_t N, size_t n0, size_t n1)
 {
-    if (M == 1)
-        nn_one(y, x, w, type, bias, K, N, n0, n1);
-    else if (M <= NN_FEW)
-        nn_few(M, type, y, ldy, x, ldx, w, bias, K, N, n0, n1);
+#if NN_ONE
+    if (M == 1 && t->columns) {
+        nn_one(type, y, x, w, bias, K, N, n0, n1);
+        return;
+    }
+#endif
+    if (M <= t->few)
+        nn_few(t->past, type, y, ldy, x, ldx, w, bias, M, K, N, n0, n1);
     else
-        nn_many(y, ldy, x, ldx, w, type, bias, M, K, N, n0, n1);
+        nn_many(t, type, y, ldy, x, ldx, w, bias, M, K, N, n0, n1);
 }
 
 #define NN_TYPE(name, type) \
     static void \
-    name(float *y, size_t ldy, const float *x, size_t ldx, const void *w, \
-        const float *bias, size_t M, size_t K, size_t N, size_t n0, \
-        size_t n1) \
+    name(const struct tuning *t, float *y, size_t ldy, const float *x, \
+        size_t ldx, const void *w, const float *bias, size_t M, size_t K, \
+        size_t N, size_t n0, size_t n1) \
     { \
-        nn_rows(y, ldy, x, ldx, w, type, bias, M, K, N, n0, n1); \
+        nn_rows(t, type, y, ldy, x, ldx, w, bias, M, K, N, n0, n1); \
     }
 
 NN_TYPE(nn_f32, PF_F32)
@@ -535,19 +557,19 @@ NN_TYPE(nn_f16, PF_F16)
 NN_TYPE(nn_bf16, PF_BF16)
 
 static void
-matmul_nn(float *y, size_t ldy, const float *x, size_t ldx, const void *w,
-    enum pf_dtype type, const float *bias, size_t M, size_t K, size_t N,
-    size_t n0, size_t n1)
+nn(const struct tuning *t, float *y, size_t ldy, const float *x, size_t ldx,
+    const void *w, enum pf_dtype type, const float *bias, size_t M, size_t K,
+    size_t N, size_t n0, size_t n1)
 {
     switch (type) {
     case PF_F16:
-        nn_f16(y, ldy, x, ldx, w, bias, M, K, N, n0, n1);
+        nn_f16(t, y, ldy, x, ldx, w, bias, M, K, N, n0, n1);
         break;
     case PF_BF16:
-        nn_bf16(y, ldy, x, ldx, w, bias, M, K, N, n0, n1);
+        nn_bf16(t, y, ldy, x, ldx, w, bias, M, K, N, n0, n1);
         break;
     default:
-        nn_f32(y, ldy, x, ldx, w, bias, M, K, N, n0, n1);
+        nn_f32(t, y, ldy, x, ldx, w, bias, M, K, N, n0, n1);
     }
 }
 
@@ -580,7 +602,7 @@ nt_step(const size_t mt, const size_t nt, vec (*acc)[NT_ONE][LV],
  * line, and fetches the one that lies `ahead`.  Returns where they stopped.
  */
 INLINE size_t
-nt_lines(const size_t nt, vec (*acc)[LV], enum pf_dtype type,
+nt_lines(const size_t nt, const bool past, vec (*acc)[LV], enum pf_dtype type,
     const float *restrict x, const void *restrict w, size_t dw, size_t K,
     size_t ahead)
 {
@@ -589,7 +611,7 @@ nt_lines(const size_t nt, vec (*acc)[LV], enum pf_dtype type,
 
     for (; k + line <= K; k += line) {
         UNROLL for (size_t j = 0; j < nt; j++) {
-            prefetch_once(w, type, j * dw + k + ahead);
+            prefetch_once(past, w, type, j * dw + k + ahead);
             UNROLL for (size_t i = 0; i < line; i += VW)
                 acc[j][i / VW % LV] = vfma(vload(x + k + i),
                     vload_w(w, type, j * dw + k + i, VW), acc[j][i / VW % LV]);
@@ -603,8 +625,8 @@ nt_lines(const size_t nt, vec (*acc)[LV], enum pf_dtype type,
  * `ahead` is fetched, unless that is 0.
  */
 INLINE void
-nt_tile(const size_t mt, const size_t nt, enum pf_dtype type, float *y,
-    size_t ldy, size_t dy, const float *restrict x, size_t ldx,
+nt_tile(const size_t mt, const size_t nt, bool past, enum pf_dtype type,
+    float *y, size_t ldy, size_t dy, const float *restrict x, size_t ldx,
     const void *restrict w, size_t dw, const float *bias, size_t K,
     size_t ahead)
 {
@@ -615,8 +637,10 @@ nt_tile(const size_t mt, const size_t nt, enum pf_dtype type, float *y,
         UNROLL for (size_t j = 0; j < nt; j++)
             UNROLL for (size_t h = 0; h < LV; h++)
                 acc[m][j][h] = vset(0);
-    if (mt == 1 && nt > 1)
-        k = nt_lines(nt, acc[0], type, x, w, dw, K, ahead);
+    if (mt == 1 && nt > 1 && past)
+        k = nt_lines(nt, true, acc[0], type, x, w, dw, K, ahead);
+    else if (mt == 1 && nt > 1)
+        k = nt_lines(nt, false, acc[0], type, x, w, dw, K, ahead);
     for (; k + PF_LANES <= K; k += PF_LANES) {
         if (ahead) {
             UNROLL for (size_t j = 0; j < nt; j++)
@@ -646,13 +670,13 @@ nt_tile(const size_t mt, const size_t nt, enum pf_dtype type, float *y,
  * stand dy apart, or of a `single` column.
  */
 INLINE void
-nt_run(size_t mt, enum pf_dtype type, bool single, float *y, size_t ldy,
-    size_t dy, const float *x, size_t ldx, const void *w, const float *bias,
-    size_t K, size_t count, size_t ahead)
+nt_run(size_t mt, bool past, enum pf_dtype type, bool single, float *y,
+    size_t ldy, size_t dy, const float *x, size_t ldx, const void *w,
+    const float *bias, size_t K, size_t count, size_t ahead)
 {
 #define NT_TILES(m, n) \
     for (size_t i = 0; i < count; i++) \
-        nt_tile(m, n, type, y + i, ldy, dy, x, ldx, \
+        nt_tile(m, n, past, type, y + i, ldy, dy, x, ldx, \
             element(w, type, i * K), dy * K, bias ? bias + i : NULL, K, ahead)
 #define NT_RUN(m) \
     if (m > NT_M) \
@@ -666,12 +690,12 @@ nt_run(size_t mt, enum pf_dtype type, bool single, float *y, size_t ldy,
 
 #define NT_TYPE(name, type) \
     static void \
-    name(size_t mt, bool single, float *y, size_t ldy, size_t dy, \
+    name(size_t mt, bool past, bool single, float *y, size_t ldy, size_t dy, \
         const float *x, size_t ldx, const void *w, const float *bias, \
         size_t K, size_t count, size_t ahead) \
     { \
-        nt_run(mt, type, single, y, ldy, dy, x, ldx, w, bias, K, count, \
-            ahead); \
+        nt_run(mt, past, type, single, y, ldy, dy, x, ldx, w, bias, K, \
+            count, ahead); \
     }
 
 NT_TYPE(nt_f32, PF_F32)
@@ -679,14 +703,14 @@ NT_TYPE(nt_f16, PF_F16)
 NT_TYPE(nt_bf16, PF_BF16)
 
 static void
-matmul_nt(float *y, size_t ldy, const float *x, size_t ldx, const void *w,
+nt(const struct tuning *t, float *y, size_t ldy, const float *x, size_t ldx, const void *w,
     enum pf_dtype type, const float *bias, size_t M, size_t K, size_t N,
     size_t n0, size_t n1)
 {
-    void (*run)(size_t, bool, float *, size_t, size_t, const float *, size_t,
+    void (*run)(size_t, bool, bool, float *, size_t, size_t, const float *, size_t,
         const void *, const float *, size_t, size_t, size_t)
         = type == PF_F16 ? nt_f16 : type == PF_BF16 ? nt_bf16 : nt_f32;
-    size_t nt = M == 1 ? NT_ONE : NT_N;
+    size_t columns = M == 1 ? NT_ONE : NT_N;
     bool few = M <= NT_M, cold = (n1 - n0) * K > NT_COLD;
 
     (void)N;
@@ -695,11 +719,11 @@ matmul_nt(float *y, size_t ldy, const float *x, size_t ldx, const void *w,
         size_t dy;
 
         nn = few ? n1 - n : at_most(n1 - n, NT_BLOCK);
-        dy = nn / nt;
+        dy = nn / columns;
         for (size_t m = 0, mt; m < M; m += mt) {
             float *ym = y + m * ldy + n;
             const float *xm = x + m * ldx;
-            size_t ahead = 0, done = dy * nt;
+            size_t ahead = 0, done = dy * columns;
 
             mt = part(M - m, NT_M);
             if (type == PF_F32)
@@ -708,9 +732,9 @@ matmul_nt(float *y, size_t ldy, const float *x, size_t ldx, const void *w,
                 ahead = NT_FAR;
             else if (cold && m + mt == M)
                 ahead = nn * K;
-            run(mt, false, ym, ldy, dy, xm, ldx, wn, bias ? bias + n : NULL,
+            run(mt, t->past, false, ym, ldy, dy, xm, ldx, wn, bias ? bias + n : NULL,
                 K, dy, ahead);
-            run(mt, true, ym + done, ldy, 1, xm, ldx,
+            run(mt, t->past, true, ym + done, ldy, 1, xm, ldx,
                 element(wn, type, done * K), bias ? bias + n + done : NULL,
                 K, nn - done, 0);
         }
@@ -1407,20 +1431,50 @@ attn_masked_weights(float *w, size_t ldw, const float *q, size_t ldq,
     weights_all(w, ldw, q, ldq, kv, mask, T, D, S, S, 0, scale);
 }
 
-const struct pf_kernels TABLE = {
-    .name = NAME,
-    .matmul_nn = matmul_nn,
-    .matmul_nt = matmul_nt,
-    .layernorm = layernorm,
-    .gelu_tanh = gelu_tanh,
-    .gelu = gelu,
-    .add = add,
-    .widen = widen,
-    .exp2 = exp2_each,
-    .masses = masses,
-    .largest = largest,
-    .attn = attn,
-    .attn_weights = attn_weights,
-    .attn_masked = attn_masked,
-    .attn_masked_weights = attn_masked_weights,
+/* --- The tables of the set. */
+
+/* AMD's processors from Zen on. */
+static const struct tuning zen = {
+    .past = true, .columns = true, .few = NN_FEW, .panels = 4,
+    .panel_rows = 128,
 };
+
+static const struct tuning others = {
+    .few = NN_FEW * 3 / 4, .panels = 1, .panel_rows = 1024,
+};
+
+#define PRODUCT(name, product, tuning) \
+    static void \
+    name(float *y, size_t ldy, const float *x, size_t ldx, const void *w, \
+        enum pf_dtype type, const float *bias, size_t M, size_t K, size_t N, \
+        size_t n0, size_t n1) \
+    { \
+        product(&tuning, y, ldy, x, ldx, w, type, bias, M, K, N, n0, n1); \
+    }
+
+PRODUCT(matmul_nn, nn, others)
+PRODUCT(matmul_nt, nt, others)
+PRODUCT(matmul_nn_zen, nn, zen)
+PRODUCT(matmul_nt_zen, nt, zen)
+
+#define KERNELS(name_, nn_, nt_) { \
+    .name = name_, \
+    .matmul_nn = nn_, \
+    .matmul_nt = nt_, \
+    .layernorm = layernorm, \
+    .gelu_tanh = gelu_tanh, \
+    .gelu = gelu, \
+    .add = add, \
+    .widen = widen, \
+    .exp2 = exp2_each, \
+    .masses = masses, \
+    .largest = largest, \
+    .attn = attn, \
+    .attn_weights = attn_weights, \
+    .attn_masked = attn_masked, \
+    .attn_masked_weights = attn_masked_weights, \
+}
+
+const struct pf_kernels TABLE = KERNELS(NAME, matmul_nn, matmul_nt);
+const struct pf_kernels TABLE_ZEN =
+    KERNELS(NAME "-zen", matmul_nn_zen, matmul_nt_zen);

@@ -5,7 +5,7 @@
 
 #include "cpu.h"
 
-enum { MAX_TABLES = 3 };
+enum { MAX_TABLES = 5 };
 
 /* The tables that this processor can run, fastest first. */
 static size_t
@@ -14,10 +14,18 @@ supported(const struct pf_kernels *tables[MAX_TABLES])
     size_t n = 0;
 
 #ifdef __x86_64__
-    if (pf_cpu() >= PF_CPU_AVX512)
-        tables[n++] = &pf_kernels_avx512;
-    if (pf_cpu() >= PF_CPU_AVX2)
-        tables[n++] = &pf_kernels_avx2;
+    size_t zen = pf_cpu_amd() ? 0 : 1;
+
+    if (pf_cpu() >= PF_CPU_AVX512) {
+        tables[n + zen] = &pf_kernels_avx512_zen;
+        tables[n + 1 - zen] = &pf_kernels_avx512;
+        n += 2;
+    }
+    if (pf_cpu() >= PF_CPU_AVX2) {
+        tables[n + zen] = &pf_kernels_avx2_zen;
+        tables[n + 1 - zen] = &pf_kernels_avx2;
+        n += 2;
+    }
 #endif
     tables[n++] = &pf_kernels_portable;
     return n;

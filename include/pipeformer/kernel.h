@@ -7,7 +7,8 @@
 #include <pipeformer/tensor.h>
 
 /*
- * The inner loops of the forward pass, one table an instruction set.
+ * The inner loops of the forward pass, one table an instruction set (two, if
+ * families of processors that have it differ in what is fast).
  *
  * Every function has an exact definition (below, and in kernel-portable.c,
  * which is that definition in scalar code), down to the order of each sum, so
@@ -19,7 +20,7 @@
  *
  * Float arrays are row-major, with a stride in elements where one is given,
  * aligned as floats are.  Weights may be F32, F16 or BF16 (widened, which is
- * exact), aligned to their own size.  Work space is the stack, up to 128 KiB.
+ * exact), aligned to their own size.  Work space is the stack, up to 256 KiB.
  */
 
 /*
@@ -201,7 +202,8 @@ extern const struct pf_kernels pf_kernels_portable;
 
 /*
  * The fastest table that this processor can run: avx512, avx2 (with FMA and
- * F16C), portable.  The environment variable PIPEFORMER_KERNEL names one
+ * F16C), portable, the first two on AMD's processors as avx512-zen and
+ * avx2-zen, which differ in how weights are read.  The environment variable PIPEFORMER_KERNEL names one
  * instead (for tests and for measuring); an unknown or unsupported name is
  * ignored.
  */

@@ -92,10 +92,10 @@ for seq in long mid short one; do
     bits 'in a batch with 31 others' batch.$seq '--threads 1'
     bits 'in a batch with 31 others, 2 threads' batch.$seq '--threads 2'
     bits 'interleaved with others, a token at a time' mixed.$seq '--threads 2'
-    for kernel in portable avx2 avx512; do
+    for kernel in portable avx2 avx2-zen avx512 avx512-zen; do
         PIPEFORMER_KERNEL=$kernel
         export PIPEFORMER_KERNEL
-        have=$(attend -v </dev/null 2>&1 | sed -n 's/.* \([a-z0-9]*\) kernels.*/\1/p')
+        have=$(attend -v </dev/null 2>&1 | sed -n 's/.* \([a-z0-9-]*\) kernels.*/\1/p')
         if [ "$have" != $kernel ]; then
             skip "$seq: kernel $kernel" "this processor has $have"
         else
