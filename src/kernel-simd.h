@@ -11,7 +11,9 @@
  *
  * Products with w of [K, N].  Many rows of x: panels of a tile's width and so
  * many rows of w are widened into memory of their own (192 KiB of stack), and
- * all rows of x pass over them; the chains wait in y between panels.  Few rows
+ * all rows of x pass over them; the chains wait in y between panels.  Where
+ * panels come one by one, the first tile of rows makes its own, and the last
+ * ones fetch for the next.  Few rows
  * would not pay for that copy: they take K_PASS rows of w a pass, each w read
  * once and in order, and the chains wait in memory that is compact, whatever
  * the stride of y (up to 48 KiB of stack).  Where there are registers for it, a
@@ -48,8 +50,10 @@ enum {
     LV = PF_LANES / VW, /* vectors to a set of lanes */
     NN_PANEL = NN_V * VW, /* [K, N]: columns of a panel */
     NN_ROOM = 1024,     /* rows of the panels side by side, added up */
-    NN_AHEAD = 8,       /* rows fetched ahead while packing them */
+    NN_AHEAD = 8,       /* rows fetched ahead while packing them, */
+    NN_BEFORE = 16,     /* and while the first tile does */
     NN_SUMS = 8192,     /* outputs of theirs at a time */
+    K_STEP = 16,        /* rows of a panel between fetches for the next one */
     K_PASS = 8,         /* rows of w a pass */
     NN_NEAR = 256,      /* elements fetched ahead in them */
     NN_ROWS = 4,        /* rows of F32, of F16 twice as many, for one of x */
@@ -163,15 +167,53 @@ vectors_a_line(enum pf_dtype type)
 
 /* --- y = x w, w of [K, N]. */
 
+/* Rows of w to be fetched, `bytes` of each: n in all, or of them so many in
+ * each K_STEP rows of a tile. */
+struct rows {
+    const char *at;
+    size_t bytes, stride, n, a_step;
+};
+
+/* K rows of a panel, or with `first` of w and into the panel, for a tile. */
+INLINE void
+nn_run(const size_t mt, const size_t nv, size_t last, vec (*acc)[NN_V],
+    const float *restrict x, size_t ldx, float *restrict panel, size_t K,
+    const bool first, enum pf_dtype type, const void *w, size_t N)
+{
+    for (size_t k = 0; k < K; k++, panel += NN_PANEL) {
+        vec wk[NN_V];
+
+        UNROLL for (size_t v = 0; v < nv; v++) {
+            if (first) {
+                prefetch(w, type, (k + NN_BEFORE) * N + v * VW);
+                vstore(panel + v * VW, vload_w(w, type, k * N + v * VW,
+                    v + 1 < nv ? (size_t)VW : last));
+            }
+            wk[v] = vload(panel + v * VW);
+        }
+        UNROLL for (size_t m = 0; m < mt; m++) {
+            vec a = vset(x[m * ldx + k]);
+
+            UNROLL for (size_t v = 0; v < nv; v++)
+                acc[m][v] = vfma(a, wk[v], acc[m][v]);
+        }
+    }
+}
+
 /*
  * An nn_tile is mt rows by nv vectors, the last of them of `last` columns;
- * w is a panel of nv vectors a row.
+ * w is a panel of nv vectors a row.  Meanwhile the rows `next` come into the
+ * second level cache, a few at a time, so that the panel's own way is free.
+ * With `first`, the tile makes the panel of rows of w of that type, N apart.
  */
 INLINE void
 nn_tile(const size_t mt, const size_t nv, size_t last, float *restrict y,
-    size_t ldy, const float *restrict x, size_t ldx,
-    const float *restrict panel, size_t K, bool start, const float *bias)
+    size_t ldy, const float *restrict x, size_t ldx, float *restrict panel,
+    size_t K, bool start, const float *bias, const struct rows *next,
+    const bool first, enum pf_dtype type, const void *w, size_t N)
 {
+    const char *fetch = next->at;
+    size_t k = 0;
     vec acc[NN_M][NN_V], b;
 
     UNROLL for (size_t m = 0; m < mt; m++) {
@@ -182,18 +224,15 @@ nn_tile(const size_t mt, const size_t nv, size_t last, float *restrict y,
                     v + 1 < nv ? (size_t)VW : last);
         }
     }
-    for (size_t k = 0; k < K; k++, panel += NN_PANEL) {
-        vec w[NN_V];
-
-        UNROLL for (size_t v = 0; v < nv; v++)
-            w[v] = vload(panel + v * VW);
-        UNROLL for (size_t m = 0; m < mt; m++) {
-            vec a = vset(x[m * ldx + k]);
-
-            UNROLL for (size_t v = 0; v < nv; v++)
-                acc[m][v] = vfma(a, w[v], acc[m][v]);
-        }
+    for (; next->a_step && k + K_STEP < K; k += K_STEP) {
+        for (size_t r = 0; r < next->a_step; r++, fetch += next->stride)
+            for (size_t i = 0; i < next->bytes; i += 64)
+                __builtin_prefetch(fetch + i, 0, 2);
+        nn_run(mt, nv, last, acc, x + k, ldx, panel + k * NN_PANEL, K_STEP,
+            false, PF_F32, NULL, 0);
     }
+    nn_run(mt, nv, last, acc, x + k, ldx, panel + k * NN_PANEL, K - k, first,
+        type, w, N);
     UNROLL for (size_t v = 0; v < nv; v++) {
         size_t n = v + 1 < nv ? (size_t)VW : last;
 
@@ -210,14 +249,15 @@ nn_tile(const size_t mt, const size_t nv, size_t last, float *restrict y,
 #define NN_TILES(nv) \
     static void \
     nn_tile_##nv(size_t mt, size_t last, float *y, size_t ldy, \
-        const float *x, size_t ldx, const float *panel, size_t K, \
-        bool start, const float *bias) \
+        const float *x, size_t ldx, float *panel, size_t K, \
+        bool start, const float *bias, const struct rows *next) \
     { \
         ONE_TO_8(mt, NN_TILE_##nv) \
     }
 #define NN_TILE(mt, nv) \
     if (mt <= NN_M) \
-        nn_tile(mt, nv, last, y, ldy, x, ldx, panel, K, start, bias)
+        nn_tile(mt, nv, last, y, ldy, x, ldx, panel, K, start, bias, next, \
+            false, PF_F32, NULL, 0)
 #define NN_TILE_1(mt) NN_TILE(mt, 1)
 #define NN_TILE_2(mt) NN_TILE(mt, 2)
 #define NN_TILE_3(mt) NN_TILE(mt, 3)
@@ -226,21 +266,34 @@ NN_TILES(1)
 NN_TILES(2)
 NN_TILES(3)
 
+/* The last tiles, as many as it takes, fetch the rows `next`. */
 static void
-nn_panel(float *y, size_t ldy, const float *x, size_t ldx,
-    const float *panel, size_t M, size_t K, size_t columns, bool start,
-    const float *bias)
+nn_panel(float *y, size_t ldy, const float *x, size_t ldx, float *panel,
+    size_t M, size_t K, size_t columns, bool start, const float *bias,
+    struct rows next)
 {
     size_t nv = (columns + VW - 1) / VW, last = columns - (nv - 1) * VW;
+    size_t steps = K > 0 ? (K - 1) / K_STEP : 0;
+    size_t tiles = (M + NN_M - 1) / NN_M, all = steps * tiles;
+    size_t a_step = all > 0 ? (next.n + all - 1) / all : 0;
+    size_t a_tile = steps * a_step;
 
     for (size_t m = 0, mt; m < M; m += mt, y += mt * ldy, x += mt * ldx) {
         mt = part(M - m, NN_M);
+        if (next.a_step)
+            next.at += a_tile * next.stride;
+        else if (tiles * a_tile < next.n + a_tile)
+            next.a_step = a_step;
+        tiles--;
         if (nv == 3)
-            nn_tile_3(mt, last, y, ldy, x, ldx, panel, K, start, bias);
+            nn_tile_3(mt, last, y, ldy, x, ldx, panel, K, start, bias,
+                &next);
         else if (nv == 2)
-            nn_tile_2(mt, last, y, ldy, x, ldx, panel, K, start, bias);
+            nn_tile_2(mt, last, y, ldy, x, ldx, panel, K, start, bias,
+                &next);
         else
-            nn_tile_1(mt, last, y, ldy, x, ldx, panel, K, start, bias);
+            nn_tile_1(mt, last, y, ldy, x, ldx, panel, K, start, bias,
+                &next);
     }
 }
 
@@ -261,24 +314,74 @@ nn_pack(float *panels, const void *w, enum pf_dtype type, size_t i, size_t N,
     }
 }
 
+/* The first NN_M rows of x, which make the panel. */
+INLINE void
+nn_first(enum pf_dtype type, float *y, size_t ldy, const float *x, size_t ldx,
+    float *panel, const void *w, size_t K, size_t N, size_t columns,
+    bool start, const float *bias)
+{
+    const struct rows none = { 0 };
+    size_t nv = (columns + VW - 1) / VW, last = columns - (nv - 1) * VW;
+
+#define NN_FIRST(nv) \
+    nn_tile(NN_M, nv, last, y, ldy, x, ldx, panel, K, start, bias, &none, \
+        true, type, w, N)
+    if (nv == 3)
+        NN_FIRST(3);
+    else if (nv == 2)
+        NN_FIRST(2);
+    else
+        NN_FIRST(1);
+#undef NN_FIRST
+}
+
+/* What follows the panel that ends at row k and has `columns` from n on. */
+INLINE struct rows
+nn_after(const struct tuning *t, enum pf_dtype type, const void *w, size_t k,
+    size_t K, size_t n, size_t columns, size_t N, size_t n1)
+{
+    size_t size = type == PF_F32 ? 4 : 2;
+
+    if (k == K) {
+        k = 0;
+        n += columns;
+    }
+    if (t->panels > 1 || n >= n1)
+        return (struct rows){ 0 };
+    columns = at_most(n1 - n, NN_PANEL);
+    return (struct rows){ element(w, type, k * N + n), columns * size,
+        N * size, at_most(K - k, t->panel_rows), 0 };
+}
+
 INLINE void
 nn_many(const struct tuning *t, enum pf_dtype type, float *y, size_t ldy,
     const float *x, size_t ldx, const void *w, const float *bias, size_t M,
     size_t K, size_t N, size_t n0, size_t n1)
 {
-    float panels[NN_ROOM * NN_PANEL];
+    _Alignas(64) float panels[NN_ROOM * NN_PANEL];
 
     for (size_t n = n0, columns; n < n1; n += columns) {
         size_t k = 0, kn;
 
         columns = at_most(n1 - n, t->panels * NN_PANEL);
         do {
+            const float *b = bias;
+            size_t m = 0;
+
             kn = at_most(K - k, t->panel_rows);
-            nn_pack(panels, w, type, k * N + n, N, kn, columns);
+            b = b && k + kn == K ? b + n : NULL;
+            if (t->panels == 1) {
+                m = NN_M;
+                nn_first(type, y + n, ldy, x + k, ldx, panels,
+                    element(w, type, k * N + n), kn, N, columns, k == 0, b);
+            } else {
+                nn_pack(panels, w, type, k * N + n, N, kn, columns);
+            }
             for (size_t j = 0; j < columns; j += NN_PANEL)
-                nn_panel(y + n + j, ldy, x + k, ldx, panels + j * kn, M, kn,
-                    at_most(columns - j, NN_PANEL), k == 0,
-                    bias && k + kn == K ? bias + n + j : NULL);
+                nn_panel(y + m * ldy + n + j, ldy, x + m * ldx + k, ldx,
+                    panels + j * kn, M - m, kn,
+                    at_most(columns - j, NN_PANEL), k == 0, b ? b + j : NULL,
+                    nn_after(t, type, w, k + kn, K, n, columns, N, n1));
             k += kn;
         } while (k < K);
     }
@@ -385,7 +488,7 @@ nn_few(bool past, enum pf_dtype type, float *y, size_t ldy, const float *x,
     size_t ldx, const void *w, const float *bias, size_t M, size_t K,
     size_t N, size_t n0, size_t n1)
 {
-    float sums[NN_SUMS], run[NN_FEW * K_RUN];
+    _Alignas(64) float sums[NN_SUMS], run[NN_FEW * K_RUN];
 
     for (size_t n = n0, columns; n < n1; n += columns) {
         size_t lds, k = 0;
@@ -703,12 +806,12 @@ NT_TYPE(nt_f16, PF_F16)
 NT_TYPE(nt_bf16, PF_BF16)
 
 static void
-nt(const struct tuning *t, float *y, size_t ldy, const float *x, size_t ldx, const void *w,
-    enum pf_dtype type, const float *bias, size_t M, size_t K, size_t N,
-    size_t n0, size_t n1)
+nt(const struct tuning *t, float *y, size_t ldy, const float *x, size_t ldx,
+    const void *w, enum pf_dtype type, const float *bias, size_t M, size_t K,
+    size_t N, size_t n0, size_t n1)
 {
-    void (*run)(size_t, bool, bool, float *, size_t, size_t, const float *, size_t,
-        const void *, const float *, size_t, size_t, size_t)
+    void (*run)(size_t, bool, bool, float *, size_t, size_t, const float *,
+        size_t, const void *, const float *, size_t, size_t, size_t)
         = type == PF_F16 ? nt_f16 : type == PF_BF16 ? nt_bf16 : nt_f32;
     size_t columns = M == 1 ? NT_ONE : NT_N;
     bool few = M <= NT_M, cold = (n1 - n0) * K > NT_COLD;
@@ -732,8 +835,8 @@ nt(const struct tuning *t, float *y, size_t ldy, const float *x, size_t ldx, con
                 ahead = NT_FAR;
             else if (cold && m + mt == M)
                 ahead = nn * K;
-            run(mt, t->past, false, ym, ldy, dy, xm, ldx, wn, bias ? bias + n : NULL,
-                K, dy, ahead);
+            run(mt, t->past, false, ym, ldy, dy, xm, ldx, wn,
+                bias ? bias + n : NULL, K, dy, ahead);
             run(mt, t->past, true, ym + done, ldy, 1, xm, ldx,
                 element(wn, type, done * K), bias ? bias + n + done : NULL,
                 K, nn - done, 0);
