@@ -55,7 +55,8 @@ enum {
     NN_SUMS = 8192,     /* outputs of theirs at a time */
     K_STEP = 16,        /* rows of a panel between fetches for the next one */
     K_PASS = 8,         /* rows of w a pass */
-    NN_NEAR = 256,      /* elements fetched ahead in them */
+    NN_NEAR = 256,      /* elements fetched ahead in them, of F32; */
+    NN_STREAM = 1 << 14, /* bytes of a stream fetched ahead of them */
     NN_ROWS = 4,        /* rows of F32, of F16 twice as many, for one of x */
     K_RUN = 64,         /* elements of x side by side */
     NT_BLOCK = 48,      /* [N, K]: rows of w to a block */
@@ -416,35 +417,65 @@ nn_step(size_t M, const size_t kt, const size_t nv, enum pf_dtype type,
     }
 }
 
+/* What a pass fetches, in elements from its first row on: rows `apart`. */
+struct fetch {
+    size_t at, apart;
+};
+
 /*
- * kt rows of w.  What is fetched ahead lies a little ahead in these rows, near
- * their end in the next ones (of F16, whose rows are short, always there); for
- * one row of x and F32 the processor does better by itself.
+ * In the pass at row k: the next K_PASS rows, if there are so many; or, with
+ * `row` bytes a row and all of it read, K_PASS rows of those after next, so far
+ * apart that each goes on for NN_STREAM bytes from one pass to the next.  The
+ * processor looks ahead in each of so many streams by itself, too; in short
+ * rows side by side it does not see them.  What lies behind the last row, most
+ * often the weights to be read next, is fetched as well.
+ */
+INLINE struct fetch
+nn_ahead(size_t k, size_t K, size_t N, size_t row)
+{
+    size_t pass = k / K_PASS, run;
+
+    if (row == 0)
+        return (struct fetch){ k + 2 * K_PASS <= K ? K_PASS * N : 0, N };
+    run = 1 + NN_STREAM / row;
+    return (struct fetch){ ((pass / run + 1) * run * K_PASS + pass % run - k)
+        * N, run * N };
+}
+
+/*
+ * kt rows of w.  What is fetched ahead of F32 lies a little ahead in these
+ * rows, near their end in the next ones; of types whose rows are short, always
+ * where `ahead` says.  For one row of x and F32 the processor does better by
+ * itself.
  */
 INLINE void
 nn_pass(size_t M, const size_t kt, bool past, enum pf_dtype type,
     float *restrict sums, size_t lds, const float *restrict x, size_t ldx,
-    const void *restrict w, size_t i, size_t N, size_t columns, size_t ahead)
+    const void *restrict w, size_t i, size_t N, size_t columns,
+    struct fetch ahead)
 {
     size_t n;
 
-#define NN_FETCH(past) \
+#define NN_FETCH(hint) \
     UNROLL for (size_t k = 0; k < kt; k++) \
         for (size_t v = 0; v < NN_WIDE; v += vectors_a_line(type)) \
-            prefetch_once(past, w, type, i + n + v * VW + k * N + next)
+            __builtin_prefetch(element(w, type, \
+                i + n + v * VW + k * ahead.apart + next), 0, hint)
 #define NN_STEP(nv, last) \
     nn_step(M, kt, nv, type, last, sums + n, lds, x, ldx, w, i + n, N)
     for (n = 0; n + NN_WIDE * VW <= columns; n += NN_WIDE * VW) {
-        size_t next = ahead;
+        size_t next = ahead.at;
 
         if (type == PF_F32)
             next = n + NN_NEAR < columns ? NN_NEAR
-                : ahead + NN_NEAR - columns;
+                : ahead.at + NN_NEAR - columns;
         if (M > 1 || type != PF_F32) {
             if (past)
-                NN_FETCH(true);
+                NN_FETCH(0);
+            else if (ahead.apart == N)
+                NN_FETCH(3);
             else
-                NN_FETCH(false);
+                NN_FETCH(2);
         }
         NN_STEP(NN_WIDE, VW);
     }
@@ -491,23 +522,26 @@ nn_few(bool past, enum pf_dtype type, float *y, size_t ldy, const float *x,
     _Alignas(64) float sums[NN_SUMS], run[NN_FEW * K_RUN];
 
     for (size_t n = n0, columns; n < n1; n += columns) {
-        size_t lds, k = 0;
+        size_t lds, row = 0, k = 0;
 
         columns = at_most(n1 - n, NN_SUMS / M / VW * VW);
+        if (!past && type != PF_F32 && columns == N)
+            row = 2 * N;
         lds = (columns + VW - 1) / VW * VW;
         memset(sums, 0, M * lds * sizeof *sums);
         for (; M > K_PASS && ldx % 512 == 0 && k + K_RUN <= K; k += K_RUN) {
             nn_gather(run, x + k, ldx, M);
             for (size_t i = 0; i < K_RUN; i += K_PASS)
                 nn_pass(M, K_PASS, past, type, sums, lds, run + i, K_RUN, w,
-                    (k + i) * N + n, N, columns, K_PASS * N);
+                    (k + i) * N + n, N, columns,
+                    nn_ahead(k + i, K, N, row));
         }
         for (; k + K_PASS <= K; k += K_PASS)
             nn_pass(M, K_PASS, past, type, sums, lds, x + k, ldx, w,
-                k * N + n, N, columns, k + 2 * K_PASS <= K ? K_PASS * N : 0);
+                k * N + n, N, columns, nn_ahead(k, K, N, row));
         for (; k < K; k++)
             nn_pass(M, 1, past, type, sums, lds, x + k, ldx, w, k * N + n,
-                N, columns, 0);
+                N, columns, (struct fetch){ 0, N });
         nn_store(y + n, ldy, sums, lds, bias ? bias + n : NULL, M, columns);
     }
 }
