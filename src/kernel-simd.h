@@ -1570,7 +1570,7 @@ attn_masked_weights(float *w, size_t ldw, const float *q, size_t ldq,
 
 /* --- The tables of the set. */
 
-/* AMD's processors from Zen on. */
+/* AMD's processors from Zen on, which kernel.c knows by pf_cpu_amd(). */
 static const struct tuning zen = {
     .past = true, .columns = true, .few = NN_FEW, .panels = 4,
     .panel_rows = 128,

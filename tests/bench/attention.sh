@@ -42,8 +42,10 @@ for case in '512 20' '2048 7' '8192 3'; do
     causal=$(least "$2" "attend --causal --threads $threads '$T/in' >/dev/null")
     f=$(bench_attention "$1" "$threads" "$2")
     fc=$(bench_attention "$1" "$threads" "$2" causal)
-    # With the kernels that OpenBLAS is told to use here, and with its own.
-    torch=$(for own in '' '-u OPENBLAS_CORETYPE -u OPENBLAS_L2_SIZE'; do
+    # With the kernels that OpenBLAS is told to use here, with its own choice,
+    # and with some that it may not know to be the best for a newer processor.
+    torch=$(for own in '' '-u OPENBLAS_CORETYPE -u OPENBLAS_L2_SIZE' \
+        OPENBLAS_CORETYPE=SkylakeX OPENBLAS_CORETYPE=Haswell; do
         env $own OMP_NUM_THREADS=$threads \
             $python "$here/attention.py" torch "$T/in" "$2" <"$T/out"
     done | sort -n | head -n 1)
