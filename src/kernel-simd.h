@@ -362,15 +362,13 @@ nn_many(const struct tuning *t, enum pf_dtype type, float *y, size_t ldy,
     _Alignas(64) float panels[NN_ROOM * NN_PANEL];
 
     for (size_t n = n0, columns; n < n1; n += columns) {
-        size_t k = 0, kn;
+        size_t k = 0;
 
         columns = at_most(n1 - n, t->panels * NN_PANEL);
         do {
-            const float *b = bias;
-            size_t m = 0;
+            size_t kn = at_most(K - k, t->panel_rows), m = 0;
+            const float *b = bias && k + kn == K ? bias + n : NULL;
 
-            kn = at_most(K - k, t->panel_rows);
-            b = b && k + kn == K ? b + n : NULL;
             if (t->panels == 1) {
                 m = NN_M;
                 nn_first(type, y + n, ldy, x + k, ldx, panels,

@@ -202,10 +202,10 @@ extern const struct pf_kernels pf_kernels_portable;
 
 /*
  * The fastest table that this processor can run: avx512, avx2 (with FMA and
- * F16C), portable, the first two on AMD's processors as avx512-zen and
- * avx2-zen, which differ in how weights are read.  The environment variable PIPEFORMER_KERNEL names one
- * instead (for tests and for measuring); an unknown or unsupported name is
- * ignored.
+ * F16C), portable; on AMD's processors, for the first two, avx512-zen and
+ * avx2-zen, which differ in how weights are read.  The environment variable
+ * PIPEFORMER_KERNEL names one instead (for tests and for measuring); an unknown
+ * or unsupported name is ignored.
  */
 const struct pf_kernels *pf_kernels_best(void);
 
