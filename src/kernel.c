@@ -14,17 +14,15 @@ supported(const struct pf_kernels *tables[MAX_TABLES])
     size_t n = 0;
 
 #ifdef __x86_64__
-    size_t zen = pf_cpu_amd() ? 0 : 1;
+    bool zen = pf_cpu_amd();
 
     if (pf_cpu() >= PF_CPU_AVX512) {
-        tables[n + zen] = &pf_kernels_avx512_zen;
-        tables[n + 1 - zen] = &pf_kernels_avx512;
-        n += 2;
+        tables[n++] = zen ? &pf_kernels_avx512_zen : &pf_kernels_avx512;
+        tables[n++] = zen ? &pf_kernels_avx512 : &pf_kernels_avx512_zen;
     }
     if (pf_cpu() >= PF_CPU_AVX2) {
-        tables[n + zen] = &pf_kernels_avx2_zen;
-        tables[n + 1 - zen] = &pf_kernels_avx2;
-        n += 2;
+        tables[n++] = zen ? &pf_kernels_avx2_zen : &pf_kernels_avx2;
+        tables[n++] = zen ? &pf_kernels_avx2 : &pf_kernels_avx2_zen;
     }
 #endif
     tables[n++] = &pf_kernels_portable;
