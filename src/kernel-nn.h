@@ -2,9 +2,9 @@
  * y = x w, w of [K, N], for every vector width: a part of kernel-simd.h.
  *
  * Many rows of x: panels of a tile's width and so many rows of w are widened
- * into memory of their own (192 KiB of stack), and all rows of x pass over them;
- * the chains wait in y between panels.  Where panels come one by one, the first
- * tile of rows makes its own, and the last ones fetch for the next.
+ * into memory of their own (192 KiB of stack), and all rows of x pass over
+ * them; the chains wait in y between panels.  Where panels come one by one, the
+ * first tile of rows makes its own, and the last ones fetch for the next.
  *
  * Few rows would not pay for that copy: they take K_PASS rows of w a pass, each
  * w read once and in order, and the chains wait in memory that is compact,
