@@ -20,13 +20,13 @@
  * which it would only pass: two threads read up to a quarter faster for that,
  * where Intel's would read at half their speed.
  *
- * Products with w of [N, K] read w where it lies, a tile's columns being as
- * many streams far apart: a processor fetches those ahead better than
- * neighbours.  Many rows of x take it in blocks that fit the second level
- * cache.  The arithmetic between two loads keeps the processor from looking far
- * enough ahead by itself: the first rows fetch some KiB ahead of where they
- * read, less than what the first level cache holds (of F16 and many rows, where
- * a block is short, the last rows fetch the next block).
+ * Products with w of [N, K] read w where it lies.  For few rows of x, a tile's
+ * columns are as many streams far apart: a processor fetches those ahead better
+ * than neighbours, but the arithmetic between two loads keeps it from looking
+ * far enough, so each tile fetches some KiB ahead of where it reads, less than
+ * what the first level cache holds.  More rows take w in blocks that fit the
+ * second level cache, and fetch the next block meanwhile, evenly; where many of
+ * them would each widen the block, it is widened once.
  */
 
 enum {
@@ -34,7 +34,8 @@ enum {
     NT_BLOCK = 48,      /* [N, K]: rows of w to a block */
     NT_NEAR = 512,      /* elements of F32 fetched ahead of a stream */
     NT_FAR = 1536,      /* and of F16, for few rows of x */
-    NT_COLD = 1 << 18,  /* elements that no cache is trusted to hold */
+    NT_WIDEN = 5,       /* so many tiles of rows of x are worth a widened w */
+    NT_ROOM = NT_BLOCK * 1024, /* elements of that: 192 KiB of stack */
 };
 
 /*
@@ -134,6 +135,17 @@ vectors_a_line(enum pf_dtype type)
     return 64 / VW / (type == PF_F32 ? 4 : 2);
 }
 
+INLINE void
+widen_of(float *y, const void *x, enum pf_dtype type, size_t n)
+{
+    size_t i = 0;
+
+    for (; i + VW <= n; i += VW)
+        vstore(y + i, vload_w(x, type, i, VW));
+    if (i < n)
+        vstore_n(y + i, vload_w(x, type, i, n - i), n - i);
+}
+
 #include "kernel-nn.h"
 
 /* --- y = x w', w of [N, K]. */
@@ -185,13 +197,14 @@ nt_lines(const size_t nt, const bool past, vec (*acc)[LV], enum pf_dtype type,
 
 /*
  * An nt_tile is mt rows by nt columns that stand dy apart, dw in w.  What lies
- * `ahead` is fetched, unless that is 0.
+ * `ahead` is fetched, unless that is 0; and from `next` on so many lines each
+ * PF_LANES elements, into the second level cache.
  */
 INLINE void
 nt_tile(const size_t mt, const size_t nt, bool past, enum pf_dtype type,
     float *y, size_t ldy, size_t dy, const float *restrict x, size_t ldx,
     const void *restrict w, size_t dw, const float *bias, size_t K,
-    size_t ahead)
+    size_t ahead, const char *next, size_t lines)
 {
     vec acc[NT_M][NT_ONE][LV];
     size_t k = 0;
@@ -209,6 +222,8 @@ nt_tile(const size_t mt, const size_t nt, bool past, enum pf_dtype type,
             UNROLL for (size_t j = 0; j < nt; j++)
                 prefetch(w, type, j * dw + k + ahead);
         }
+        for (size_t i = 0; i < lines; i++, next += 64)
+            __builtin_prefetch(next, 0, 2);
         nt_step(mt, nt, acc, type, x, ldx, w, dw, k, PF_LANES);
     }
     if (k < K)
@@ -228,24 +243,35 @@ nt_tile(const size_t mt, const size_t nt, bool past, enum pf_dtype type,
     }
 }
 
+/* What is to be fetched: so many lines at each step of a tile. */
+struct lines {
+    const char *at;
+    size_t n, a_step;
+};
+
 /*
- * `count` tiles side by side, each of NT_N columns (NT_ONE of one row) that
- * stand dy apart, or of a `single` column.
+ * `count` tiles, each of NT_N columns (NT_ONE of one row) that stand dy apart,
+ * or of a `single` column.
  */
 INLINE void
 nt_run(size_t mt, bool past, enum pf_dtype type, bool single, float *y,
     size_t ldy, size_t dy, const float *x, size_t ldx, const void *w,
-    const float *bias, size_t K, size_t count, size_t ahead)
+    const float *bias, size_t K, size_t count, size_t ahead, struct lines next)
 {
 #define NT_TILES(m, n) \
-    for (size_t i = 0; i < count; i++) \
-        nt_tile(m, n, past, type, y + i, ldy, dy, x, ldx, \
-            element(w, type, i * K), dy * K, bias ? bias + i : NULL, K, ahead)
+    for (size_t i = 0; i < count; i++) { \
+        size_t j = dy > 1 ? i : i * (n); \
+        \
+        nt_tile(m, n, past, type, y + j, ldy, dy, x, ldx, \
+            element(w, type, j * K), dy * K, bias ? bias + j : NULL, K, \
+            ahead, next.at, next.a_step); \
+        next.at += K / PF_LANES * next.a_step * 64; \
+    }
 #define NT_RUN(m) \
     if (m > NT_M) \
         break; \
     if (single) \
-        NT_TILES(m, 1); \
+        NT_TILES(m, 1) \
     else \
         NT_TILES(m, m == 1 ? NT_ONE : NT_N)
     ONE_TO_6(mt, NT_RUN)
@@ -255,52 +281,77 @@ nt_run(size_t mt, bool past, enum pf_dtype type, bool single, float *y,
     static void \
     name(size_t mt, bool past, bool single, float *y, size_t ldy, size_t dy, \
         const float *x, size_t ldx, const void *w, const float *bias, \
-        size_t K, size_t count, size_t ahead) \
+        size_t K, size_t count, size_t ahead, struct lines next) \
     { \
         nt_run(mt, past, type, single, y, ldy, dy, x, ldx, w, bias, K, \
-            count, ahead); \
+            count, ahead, next); \
     }
 
 NT_TYPE(nt_f32, PF_F32)
 NT_TYPE(nt_f16, PF_F16)
 NT_TYPE(nt_bf16, PF_BF16)
 
+/* nn rows of w for all rows of x. */
+static void
+nt_block(const struct tuning *t, float *y, size_t ldy, const float *x,
+    size_t ldx, const void *w, enum pf_dtype type, const float *bias,
+    size_t M, size_t K, size_t nn, struct lines next)
+{
+    void (*run)(size_t, bool, bool, float *, size_t, size_t, const float *,
+        size_t, const void *, const float *, size_t, size_t, size_t,
+        struct lines)
+        = type == PF_F16 ? nt_f16 : type == PF_BF16 ? nt_bf16 : nt_f32;
+    size_t columns = M == 1 ? NT_ONE : NT_N, count = nn / columns, dy = 1;
+    size_t done = count * columns, ahead = 0;
+    size_t steps = count * (K / PF_LANES), tiles = (M + NT_M - 1) / NT_M;
+
+    if (M <= NT_M) {
+        dy = count;
+        ahead = type == PF_F32 ? NT_NEAR : NT_FAR;
+    }
+    for (size_t m = 0, mt; m < M; m += mt, y += mt * ldy, x += mt * ldx) {
+        size_t lines;
+
+        mt = part(M - m, NT_M);
+        if (steps > 0)
+            next.a_step = (next.n + tiles * steps - 1) / (tiles * steps);
+        run(mt, t->past, false, y, ldy, dy, x, ldx, w, bias, K, count, ahead,
+            next);
+        run(mt, t->past, true, y + done, ldy, 1, x, ldx,
+            element(w, type, done * K), bias ? bias + done : NULL, K,
+            nn - done, 0, (struct lines){ 0 });
+        lines = at_most(next.n, steps * next.a_step);
+        next.at += lines * 64;
+        next.n -= lines;
+        tiles--;
+    }
+}
+
 static void
 nt(const struct tuning *t, float *y, size_t ldy, const float *x, size_t ldx,
     const void *w, enum pf_dtype type, const float *bias, size_t M, size_t K,
     size_t N, size_t n0, size_t n1)
 {
-    void (*run)(size_t, bool, bool, float *, size_t, size_t, const float *,
-        size_t, const void *, const float *, size_t, size_t, size_t)
-        = type == PF_F16 ? nt_f16 : type == PF_BF16 ? nt_bf16 : nt_f32;
-    size_t columns = M == 1 ? NT_ONE : NT_N;
-    bool few = M <= NT_M, cold = (n1 - n0) * K > NT_COLD;
+    _Alignas(64) float widened[NT_ROOM];
+    size_t size = type == PF_F32 ? 4 : 2;
+    bool widen = size < 4 && M >= NT_WIDEN * NT_M && K > 0
+        && K <= NT_ROOM / NT_N;
+    size_t most = M <= NT_M ? n1 - n0 : NT_BLOCK;
 
     (void)N;
+    if (widen)
+        most = at_most(most, NT_ROOM / K);
     for (size_t n = n0, nn; n < n1; n += nn) {
-        const void *wn = element(w, type, n * K);
-        size_t dy;
+        const void *block = element(w, type, n * K);
+        struct lines next = { 0 };
 
-        nn = few ? n1 - n : at_most(n1 - n, NT_BLOCK);
-        dy = nn / columns;
-        for (size_t m = 0, mt; m < M; m += mt) {
-            float *ym = y + m * ldy + n;
-            const float *xm = x + m * ldx;
-            size_t ahead = 0, done = dy * columns;
-
-            mt = part(M - m, NT_M);
-            if (type == PF_F32)
-                ahead = m == 0 ? NT_NEAR : 0;
-            else if (few)
-                ahead = NT_FAR;
-            else if (cold && m + mt == M)
-                ahead = nn * K;
-            run(mt, t->past, false, ym, ldy, dy, xm, ldx, wn,
-                bias ? bias + n : NULL, K, dy, ahead);
-            run(mt, t->past, true, ym + done, ldy, 1, xm, ldx,
-                element(wn, type, done * K), bias ? bias + n + done : NULL,
-                K, nn - done, 0);
-        }
+        nn = at_most(n1 - n, most);
+        next.at = element(w, type, (n + nn) * K);
+        next.n = at_most(n1 - n - nn, most) * K * size / 64;
+        if (widen)
+            widen_of(widened, block, type, nn * K);
+        nt_block(t, y + n, ldy, x, ldx, widen ? widened : block,
+            widen ? PF_F32 : type, bias ? bias + n : NULL, M, K, nn, next);
     }
 }
 
@@ -454,17 +505,6 @@ add(float *y, const float *x, size_t n)
     if (i < n)
         vstore_n(y + i, vadd(vload_n(y + i, n - i), vload_n(x + i, n - i)),
             n - i);
-}
-
-INLINE void
-widen_of(float *y, const void *x, enum pf_dtype type, size_t n)
-{
-    size_t i = 0;
-
-    for (; i + VW <= n; i += VW)
-        vstore(y + i, vload_w(x, type, i, VW));
-    if (i < n)
-        vstore_n(y + i, vload_w(x, type, i, n - i), n - i);
 }
 
 static void

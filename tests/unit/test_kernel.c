@@ -283,7 +283,8 @@ test_product_width(void **ctx)
     }
 }
 
-/* Rows so many that w is copied into panels, several in either direction. */
+/* Rows so many that w is copied, several times in either direction; and where
+ * its rows are too long for that, or empty. */
 static void
 test_product_many(void **ctx)
 {
@@ -291,8 +292,11 @@ test_product_many(void **ctx)
 
     (void)ctx;
     for (int nt = 0; nt < 2; nt++)
-        for (size_t i = 0; i < 3; i++)
+        for (size_t i = 0; i < 3; i++) {
             check_product(nt, types[i], PLAIN, 70, 1100, 230, rows, i > 0);
+            check_product(nt, types[i], PLAIN, 70, 12300, 9, rows, false);
+            check_product(nt, types[i], PLAIN, 70, 0, 20, rows, true);
+        }
 }
 
 /* Infinities and NaN go where the arithmetic sends them, and nowhere else. */
