@@ -4,11 +4,12 @@
  * Many rows of x: panels of a tile's width and so many rows of w are widened
  * into memory of their own (192 KiB of stack), and all rows of x pass over
  * them; the chains wait in y between panels.  Where panels come one by one, the
- * first tile of rows makes its own, and the last ones fetch for the next.
+ * first tile of rows makes its own, and tiles fetch what comes behind it:
+ * the rows of w that the next ones beside each other are to be made of.
  *
  * Few rows would not pay for that copy: they take K_PASS rows of w a pass, each
  * w read once and in order, and the chains wait in memory that is compact,
- * whatever the stride of y (up to 48 KiB of stack).  Where there are registers
+ * whatever the stride of y (up to 24 KiB of stack).  Where there are registers
  * for it, a number of x meets NN_WIDE vectors of w.  A single row may take
  * columns instead (struct tuning), whose chains wait nowhere.
  */
@@ -18,8 +19,8 @@ enum {
     NN_ROOM = 1024,     /* rows of the panels side by side, added up */
     NN_AHEAD = 8,       /* rows fetched ahead while packing them, */
     NN_BEFORE = 16,     /* and while the first tile does */
-    K_STEP = 16,        /* rows of a panel between fetches for the next one */
-    NN_SUMS = 8192,     /* outputs of few rows at a time */
+    K_STEP = 16,        /* rows of a panel between fetches for the next ones */
+    NN_SUMS = 6144,     /* outputs of few rows at a time */
     K_PASS = 8,         /* rows of w a pass for them */
     NN_NEAR = 256,      /* elements fetched ahead in them, of F32; */
     NN_STREAM = 1 << 14, /* bytes of a stream fetched ahead of them */
@@ -27,12 +28,40 @@ enum {
     K_RUN = 64,         /* elements of x side by side */
 };
 
-/* Rows of w to be fetched, `bytes` of each: n in all, or of them so many in
- * each K_STEP rows of a tile. */
-struct rows {
-    const char *at;
-    size_t bytes, stride, n, a_step;
+/*
+ * What is to be fetched into the second level cache: n lines, from `column` of
+ * `row` on, of rows of `across` lines that stand `stride` bytes apart; a_step
+ * of them in each K_STEP rows of a tile, when `wait` tiles are done.
+ */
+struct ahead {
+    const char *row;
+    size_t stride, across, column, n, a_step, wait;
 };
+
+/* So as to end with the last of so many tiles, of K rows each. */
+INLINE void
+ahead_plan(struct ahead *a, size_t tiles, size_t K)
+{
+    size_t steps = K / K_STEP, a_tile;
+
+    if (steps == 0 || a->n == 0)
+        return;
+    a->a_step = (a->n + tiles * steps - 1) / (tiles * steps);
+    a_tile = a->a_step * steps;
+    a->wait = tiles - (a->n + a_tile - 1) / a_tile;
+}
+
+INLINE void
+ahead_fetch(struct ahead *a)
+{
+    for (size_t i = 0; i < a->a_step; i++) {
+        __builtin_prefetch(a->row + 64 * a->column, 0, 2);
+        if (++a->column == a->across) {
+            a->column = 0;
+            a->row += a->stride;
+        }
+    }
+}
 
 /* K rows of a panel, or with `first` of w and into the panel, for a tile. */
 INLINE void
@@ -62,17 +91,16 @@ nn_run(const size_t mt, const size_t nv, size_t last, vec (*acc)[NN_V],
 
 /*
  * An nn_tile is mt rows by nv vectors, the last of them of `last` columns;
- * w is a panel of nv vectors a row.  Meanwhile the rows `next` come into the
- * second level cache, a few at a time, so that the panel's own way is free.
- * With `first`, the tile makes the panel of rows of w of that type, N apart.
+ * w is a panel of nv vectors a row.  With `first`, the tile makes the panel of
+ * rows of w of that type, N apart.  Meanwhile comes what is ahead, a little at
+ * a time, so that the panel's own way is free.
  */
 INLINE void
 nn_tile(const size_t mt, const size_t nv, size_t last, float *restrict y,
     size_t ldy, const float *restrict x, size_t ldx, float *restrict panel,
-    size_t K, bool start, const float *bias, const struct rows *next,
+    size_t K, bool start, const float *bias, struct ahead *ahead,
     const bool first, enum pf_dtype type, const void *w, size_t N)
 {
-    const char *fetch = next->at;
     size_t k = 0;
     vec acc[NN_M][NN_V], b;
 
@@ -84,15 +112,17 @@ nn_tile(const size_t mt, const size_t nv, size_t last, float *restrict y,
                     v + 1 < nv ? (size_t)VW : last);
         }
     }
-    for (; next->a_step && k + K_STEP < K; k += K_STEP) {
-        for (size_t r = 0; r < next->a_step; r++, fetch += next->stride)
-            for (size_t i = 0; i < next->bytes; i += 64)
-                __builtin_prefetch(fetch + i, 0, 2);
-        nn_run(mt, nv, last, acc, x + k, ldx, panel + k * NN_PANEL, K_STEP,
-            false, PF_F32, NULL, 0);
+    if (ahead->wait > 0) {
+        ahead->wait--;
+    } else {
+        for (; ahead->a_step && k + K_STEP <= K; k += K_STEP) {
+            ahead_fetch(ahead);
+            nn_run(mt, nv, last, acc, x + k, ldx, panel + k * NN_PANEL,
+                K_STEP, first, type, element(w, type, k * N), N);
+        }
     }
     nn_run(mt, nv, last, acc, x + k, ldx, panel + k * NN_PANEL, K - k, first,
-        type, w, N);
+        type, element(w, type, k * N), N);
     UNROLL for (size_t v = 0; v < nv; v++) {
         size_t n = v + 1 < nv ? (size_t)VW : last;
 
@@ -110,13 +140,13 @@ nn_tile(const size_t mt, const size_t nv, size_t last, float *restrict y,
     static void \
     nn_tile_##nv(size_t mt, size_t last, float *y, size_t ldy, \
         const float *x, size_t ldx, float *panel, size_t K, \
-        bool start, const float *bias, const struct rows *next) \
+        bool start, const float *bias, struct ahead *ahead) \
     { \
         ONE_TO_8(mt, NN_TILE_##nv) \
     }
 #define NN_TILE(mt, nv) \
     if (mt <= NN_M) \
-        nn_tile(mt, nv, last, y, ldy, x, ldx, panel, K, start, bias, next, \
+        nn_tile(mt, nv, last, y, ldy, x, ldx, panel, K, start, bias, ahead, \
             false, PF_F32, NULL, 0)
 #define NN_TILE_1(mt) NN_TILE(mt, 1)
 #define NN_TILE_2(mt) NN_TILE(mt, 2)
@@ -126,34 +156,21 @@ NN_TILES(1)
 NN_TILES(2)
 NN_TILES(3)
 
-/* The last tiles, as many as it takes, fetch the rows `next`. */
 static void
 nn_panel(float *y, size_t ldy, const float *x, size_t ldx, float *panel,
     size_t M, size_t K, size_t columns, bool start, const float *bias,
-    struct rows next)
+    struct ahead *ahead)
 {
     size_t nv = (columns + VW - 1) / VW, last = columns - (nv - 1) * VW;
-    size_t steps = K > 0 ? (K - 1) / K_STEP : 0;
-    size_t tiles = (M + NN_M - 1) / NN_M, all = steps * tiles;
-    size_t a_step = all > 0 ? (next.n + all - 1) / all : 0;
-    size_t a_tile = steps * a_step;
 
     for (size_t m = 0, mt; m < M; m += mt, y += mt * ldy, x += mt * ldx) {
         mt = part(M - m, NN_M);
-        if (next.a_step)
-            next.at += a_tile * next.stride;
-        else if (tiles * a_tile < next.n + a_tile)
-            next.a_step = a_step;
-        tiles--;
         if (nv == 3)
-            nn_tile_3(mt, last, y, ldy, x, ldx, panel, K, start, bias,
-                &next);
+            nn_tile_3(mt, last, y, ldy, x, ldx, panel, K, start, bias, ahead);
         else if (nv == 2)
-            nn_tile_2(mt, last, y, ldy, x, ldx, panel, K, start, bias,
-                &next);
+            nn_tile_2(mt, last, y, ldy, x, ldx, panel, K, start, bias, ahead);
         else
-            nn_tile_1(mt, last, y, ldy, x, ldx, panel, K, start, bias,
-                &next);
+            nn_tile_1(mt, last, y, ldy, x, ldx, panel, K, start, bias, ahead);
     }
 }
 
@@ -178,13 +195,12 @@ nn_pack(float *panels, const void *w, enum pf_dtype type, size_t i, size_t N,
 INLINE void
 nn_first(enum pf_dtype type, float *y, size_t ldy, const float *x, size_t ldx,
     float *panel, const void *w, size_t K, size_t N, size_t columns,
-    bool start, const float *bias)
+    bool start, const float *bias, struct ahead *ahead)
 {
-    const struct rows none = { 0 };
     size_t nv = (columns + VW - 1) / VW, last = columns - (nv - 1) * VW;
 
 #define NN_FIRST(nv) \
-    nn_tile(NN_M, nv, last, y, ldy, x, ldx, panel, K, start, bias, &none, \
+    nn_tile(NN_M, nv, last, y, ldy, x, ldx, panel, K, start, bias, ahead, \
         true, type, w, N)
     if (nv == 3)
         NN_FIRST(3);
@@ -195,22 +211,14 @@ nn_first(enum pf_dtype type, float *y, size_t ldy, const float *x, size_t ldx,
 #undef NN_FIRST
 }
 
-/* What follows the panel that ends at row k and has `columns` from n on. */
-INLINE struct rows
-nn_after(const struct tuning *t, enum pf_dtype type, const void *w, size_t k,
-    size_t K, size_t n, size_t columns, size_t N, size_t n1)
+/* K rows of `columns` of w, which panels are to be made of. */
+INLINE struct ahead
+nn_next(enum pf_dtype type, const void *w, size_t K, size_t N, size_t columns)
 {
-    size_t size = type == PF_F32 ? 4 : 2;
+    size_t size = type == PF_F32 ? 4 : 2, lines = (columns * size + 63) / 64;
 
-    if (k == K) {
-        k = 0;
-        n += columns;
-    }
-    if (t->panels > 1 || n >= n1)
-        return (struct rows){ 0 };
-    columns = at_most(n1 - n, NN_PANEL);
-    return (struct rows){ element(w, type, k * N + n), columns * size,
-        N * size, at_most(K - k, t->panel_rows), 0 };
+    return (struct ahead){ .row = w, .stride = N * size, .across = lines,
+        .n = K * lines };
 }
 
 INLINE void
@@ -219,27 +227,43 @@ nn_many(const struct tuning *t, enum pf_dtype type, float *y, size_t ldy,
     size_t K, size_t N, size_t n0, size_t n1)
 {
     _Alignas(64) float panels[NN_ROOM * NN_PANEL];
+    const struct panels *p = M < t->many_from ? &t->some : &t->many;
+    size_t most = p->across * NN_PANEL;
 
     for (size_t n = n0, columns; n < n1; n += columns) {
         size_t k = 0;
 
-        columns = at_most(n1 - n, t->panels * NN_PANEL);
+        columns = at_most(n1 - n, most);
         do {
-            size_t kn = at_most(K - k, t->panel_rows), m = 0;
+            size_t kn = at_most(K - k, p->rows);
             const float *b = bias && k + kn == K ? bias + n : NULL;
+            struct ahead ahead = { 0 };
 
-            if (t->panels == 1) {
-                m = NN_M;
-                nn_first(type, y + n, ldy, x + k, ldx, panels,
-                    element(w, type, k * N + n), kn, N, columns, k == 0, b);
-            } else {
+            if (t->pack) {
                 nn_pack(panels, w, type, k * N + n, N, kn, columns);
+            } else {
+                if (k + kn < K)
+                    ahead = nn_next(type, element(w, type, (k + kn) * N + n),
+                        at_most(K - k - kn, p->rows), N, columns);
+                else if (n + columns < n1)
+                    ahead = nn_next(type, element(w, type, n + columns),
+                        at_most(K, p->rows), N,
+                        at_most(n1 - n - columns, most));
+                ahead_plan(&ahead, (columns + NN_PANEL - 1) / NN_PANEL
+                    * ((M + NN_M - 1) / NN_M), kn);
             }
-            for (size_t j = 0; j < columns; j += NN_PANEL)
+            for (size_t j = 0; j < columns; j += NN_PANEL) {
+                size_t m = t->pack ? 0 : NN_M;
+                float *panel = t->pack ? panels + j * kn : panels;
+                size_t width = at_most(columns - j, NN_PANEL);
+
+                if (!t->pack)
+                    nn_first(type, y + n + j, ldy, x + k, ldx, panel,
+                        element(w, type, k * N + n + j), kn, N, width, k == 0,
+                        b ? b + j : NULL, &ahead);
                 nn_panel(y + m * ldy + n + j, ldy, x + m * ldx + k, ldx,
-                    panels + j * kn, M - m, kn,
-                    at_most(columns - j, NN_PANEL), k == 0, b ? b + j : NULL,
-                    nn_after(t, type, w, k + kn, K, n, columns, N, n1));
+                    panel, M - m, kn, width, k == 0, b ? b + j : NULL, &ahead);
+            }
             k += kn;
         } while (k < K);
     }
@@ -329,7 +353,7 @@ nn_pass(size_t M, const size_t kt, bool past, enum pf_dtype type,
         if (M > 1 || type != PF_F32) {
             if (past)
                 NN_FETCH(0);
-            else if (ahead.apart == N)
+            else if (ahead.apart == N && M < K_PASS)
                 NN_FETCH(3);
             else
                 NN_FETCH(2);
@@ -531,7 +555,7 @@ nn_rows(const struct tuning *t, enum pf_dtype type, float *y, size_t ldy,
         return;
     }
 #endif
-    if (M <= t->few)
+    if (M <= (type == PF_F32 ? t->few_f32 : t->few))
         nn_few(t->past, type, y, ldy, x, ldx, w, bias, M, K, N, n0, n1);
     else
         nn_many(t, type, y, ldy, x, ldx, w, bias, M, K, N, n0, n1);

@@ -45,8 +45,12 @@ enum {
 struct tuning {
     bool past;    /* what is read once is fetched past the second level cache */
     bool columns; /* [K, N]: a single row of x takes columns, not rows, of w */
-    size_t few;   /* up to so many rows of x are few */
-    size_t panels, panel_rows; /* side by side, at most NN_ROOM rows of them */
+    bool pack;    /* all panels side by side at once, NN_ROOM rows at most */
+    size_t few_f32, few; /* up to so many rows of x are few; of F16 and BF16 */
+    size_t many_from;    /* how many are many */
+    struct panels {
+        size_t across, rows;
+    } some, many;
 };
 
 /* Loops that have to vanish, or the accumulators are no registers. */
@@ -559,12 +563,13 @@ layernorm(float *y, const float *x, const float *gain, const float *bias,
 
 /* AMD's processors from Zen on, which kernel.c knows by pf_cpu_amd(). */
 static const struct tuning zen = {
-    .past = true, .columns = true, .few = NN_FEW, .panels = 4,
-    .panel_rows = 128,
+    .past = true, .columns = true, .pack = true, .few_f32 = NN_FEW,
+    .few = NN_FEW, .many = { 4, 128 },
 };
 
 static const struct tuning others = {
-    .few = NN_FEW * 3 / 4, .panels = 1, .panel_rows = 1024,
+    .few_f32 = NN_FEW * 3 / 8, .few = NN_FEW / 2, .many_from = 160,
+    .some = { 16, 96 }, .many = { 1, 1024 },
 };
 
 #define PRODUCT(name, product, tuning) \

@@ -288,14 +288,14 @@ test_product_width(void **ctx)
 static void
 test_product_many(void **ctx)
 {
-    static const size_t rows[] = { 49, 65, 70, 0 };
+    static const size_t rows[] = { 49, 65, 161, 0 };
 
     (void)ctx;
     for (int nt = 0; nt < 2; nt++)
         for (size_t i = 0; i < 3; i++) {
-            check_product(nt, types[i], PLAIN, 70, 1100, 230, rows, i > 0);
-            check_product(nt, types[i], PLAIN, 70, 12300, 9, rows, false);
-            check_product(nt, types[i], PLAIN, 70, 0, 20, rows, true);
+            check_product(nt, types[i], PLAIN, 170, 1100, 230, rows, i > 0);
+            check_product(nt, types[i], PLAIN, 170, 12300, 9, rows, false);
+            check_product(nt, types[i], PLAIN, 170, 0, 20, rows, true);
         }
 }
 
