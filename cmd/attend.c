@@ -9,6 +9,7 @@
 #include <string.h>
 
 #include <pipeformer/forward.h>
+#include <pipeformer/pool.h>
 
 #include "attend-bare.h"
 #include "attend-model.h"
@@ -289,6 +290,18 @@ step(void *ctx, struct cli_item **items, size_t n, size_t *at,
     return st;
 }
 
+/*
+ * With processors to spare, many go in halves: what comes behind works on the
+ * first one meanwhile, and if they come back, as in generate's loop, they come
+ * back in two groups.
+ */
+static size_t
+together(void *ctx, size_t n)
+{
+    (void)ctx;
+    return cli.threads < pf_cpus() && n >= 2 * CLI_GROUP ? n / 2 : n;
+}
+
 /* Files of an option are not standard input if that is an operand. */
 static void
 check_stdin(const char *option, const char **files, size_t n, const char *why)
@@ -341,6 +354,7 @@ main(int argc, char **argv)
         .check = check,
         .mark = mark,
         .step = step,
+        .together = together,
         .end = end,
     };
     struct pf_err err;

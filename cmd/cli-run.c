@@ -79,7 +79,7 @@ static void
 work(struct loop *l)
 {
     struct cli_item *batch[BATCH], **next = batch;
-    size_t n = 0, written = 0, at, i;
+    size_t n = 0, written = 0, some, at, i;
     enum pf_status st;
     struct pf_err err;
 
@@ -89,10 +89,20 @@ work(struct loop *l)
     cli_stats.batches += n > 0;
     while (n && !l->stop) {
         at = 0;
-        st = l->f->step ? l->f->step(l->f->ctx, next, n, &at, &err)
-            : each(l->f, next, n, &at, &err);
-        if (!st)
+        some = l->f->together ? l->f->together(l->f->ctx, n) : n;
+        st = l->f->step ? l->f->step(l->f->ctx, next, some, &at, &err)
+            : each(l->f, next, some, &at, &err);
+        if (!st && some == n)
             break;
+        if (!st) {
+            next += some;
+            n -= some;
+            i = (size_t)(*next - l->items);
+            write_items(l, written, i);
+            written = i;
+            cli_flush();
+            continue;
+        }
         if (st == PF_EWRITE)
             cli_die_writing(&err);
         i = (size_t)(next[at] - l->items);

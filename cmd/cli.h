@@ -97,6 +97,9 @@ _Noreturn void cli_die(const char *fmt, ...)
 
 /* --- The record loop --- */
 
+/* Records of a token each that a model computes as fast, each, as more. */
+enum { CLI_GROUP = 16 };
+
 /* A record and where it came from. */
 struct cli_item {
     struct pf_record rec;
@@ -135,6 +138,12 @@ struct cli_filter {
      */
     enum pf_status (*step)(void *ctx, struct cli_item **items, size_t n,
         size_t *at, struct pf_err *err);
+
+    /*
+     * How many of n records of a batch, 1 to n, the next step takes; it is
+     * written before the others are worked on.  May be NULL: all.
+     */
+    size_t (*together)(void *ctx, size_t n);
 
     /*
      * Looks at an error record before it is passed on.  PF_AGAIN: it is not;

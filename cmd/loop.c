@@ -16,10 +16,7 @@
 #include "interrupt.h"
 #include "prompts.h"
 
-enum {
-    BACKLOG = 64, /* finished sequences that wait for an earlier one */
-    GROUP = 16,   /* tokens that the model computes as fast, each, as more */
-};
+enum { BACKLOG = 64 }; /* finished sequences that wait for an earlier one */
 
 void
 loop_free_sequence(void *p)
@@ -214,7 +211,7 @@ send(struct loop *l, bool at_once)
     size_t half = l->stepping / 2;
 
     if (at_once || l->step == l->stepping
-        || (l->step >= GROUP && l->step >= half))
+        || (l->step >= CLI_GROUP && l->step >= half))
         l->sending = true;
     if (!l->sending)
         return;
