@@ -44,16 +44,27 @@ find(const struct crowd *c, size_t *task, bool store)
     return &c->a[lo];
 }
 
+/* One head's keys and values of rows t .. end - 1. */
+static void
+store(const struct pf_layer_attention *a, size_t head, size_t t, size_t end)
+{
+    size_t C = a->r->m->config.width, D = a->r->m->config.head_dim;
+    const float *q = a->qkv + head * D;
+
+    for (; t < end; t++)
+        pf_kv_store_head(a->cache, a->kv, a->slot, a->pos + t, head, D,
+            q + t * 3 * C + C, q + t * 3 * C + 2 * C);
+}
+
+/* Head by head: what is stored to of one stays in the first level cache. */
 static void
 store_task(void *ctx, size_t i)
 {
     const struct pf_layer_attention *a = find(ctx, &i, true);
-    const struct pf_config *c = &a->r->m->config;
-    size_t C = c->width, end = pf_least((i + 1) * PF_ROW_TASK, a->T);
+    size_t t = i * PF_ROW_TASK, end = pf_least(t + PF_ROW_TASK, a->T);
 
-    for (size_t t = i * PF_ROW_TASK; t < end; t++)
-        pf_kv_store(a->cache, a->kv, a->slot, a->pos + t, c->heads,
-            a->qkv + t * 3 * C + C, a->qkv + t * 3 * C + 2 * C);
+    for (size_t h = 0; h < a->r->m->config.heads; h++)
+        store(a, h, t, end);
 }
 
 /* Some query rows of one head, for the kernels. */
@@ -94,8 +105,7 @@ attend(const struct pf_layer_attention *a, size_t task)
     size_t C = a->r->m->config.width, D = a->r->m->config.head_dim;
 
     if (a->T == 1)
-        pf_kv_store_head(a->cache, a->kv, a->slot, a->pos, r.head, D,
-            r.q + C, r.q + 2 * C);
+        store(a, r.head, 0, 1);
     a->r->kern->attn(a->out + r.t * C + r.head * D, C, r.q, 3 * C, &r.kv, r.n,
         D, D, r.seen, r.step, a->scale);
     for (size_t h = 0; a->maps && h < a->n_heads; h++)
