@@ -23,6 +23,7 @@ enum {
     NN_SUMS = 6144,     /* outputs of few rows at a time */
     K_PASS = 8,         /* rows of w a pass for them */
     NN_NEAR = 256,      /* elements fetched ahead in them, of F32; */
+    NN_CLOSE = 256,     /* and of other types, in the rows at hand */
     NN_STREAM = 1 << 14, /* bytes of a stream fetched ahead of them */
     NN_ROWS = 4,        /* rows of F32, of F16 twice as many, for one of x */
     K_RUN = 64,         /* elements of x side by side */
@@ -327,14 +328,16 @@ nn_ahead(size_t k, size_t K, size_t N, size_t row)
  * kt rows of w.  What is fetched ahead of F32 lies a little ahead in these
  * rows, near their end in the next ones; of types whose rows are short, always
  * where `ahead` says.  For one row of x and F32 the processor does better by
- * itself.
+ * itself.  Less than K_PASS rows leave no time to wait for the second level
+ * cache: what they need next is fetched into the first one, from streams too.
  */
 INLINE void
-nn_pass(size_t M, const size_t kt, bool past, enum pf_dtype type,
+nn_pass(const size_t M, const size_t kt, bool past, enum pf_dtype type,
     float *restrict sums, size_t lds, const float *restrict x, size_t ldx,
     const void *restrict w, size_t i, size_t N, size_t columns,
     struct fetch ahead)
 {
+    bool streams = ahead.apart != N;
     size_t n;
 
 #define NN_FETCH(hint) \
@@ -353,10 +356,13 @@ nn_pass(size_t M, const size_t kt, bool past, enum pf_dtype type,
         if (M > 1 || type != PF_F32) {
             if (past)
                 NN_FETCH(0);
-            else if (ahead.apart == N && M < K_PASS)
+            else if (M < K_PASS && !streams)
                 NN_FETCH(3);
             else
                 NN_FETCH(2);
+            if (M < K_PASS && streams)
+                UNROLL for (size_t k = 0; k < kt; k++)
+                    prefetch(w, type, i + n + k * N + NN_CLOSE);
         }
         NN_STEP(NN_WIDE, VW);
     }
@@ -417,6 +423,10 @@ nn_few(bool past, enum pf_dtype type, float *y, size_t ldy, const float *x,
                     (k + i) * N + n, N, columns,
                     nn_ahead(k + i, K, N, row));
         }
+        /* One row in a loop of its own, for its addresses stay in registers. */
+        for (; M == 1 && k + K_PASS <= K; k += K_PASS)
+            nn_pass(1, K_PASS, past, type, sums, lds, x + k, ldx, w,
+                k * N + n, N, columns, nn_ahead(k, K, N, row));
         for (; k + K_PASS <= K; k += K_PASS)
             nn_pass(M, K_PASS, past, type, sums, lds, x + k, ldx, w,
                 k * N + n, N, columns, nn_ahead(k, K, N, row));
