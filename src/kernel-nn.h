@@ -3,9 +3,9 @@
  *
  * Many rows of x: panels of a tile's width and so many rows of w are widened
  * into memory of their own (192 KiB of stack), and all rows of x pass over
- * them; the chains wait in y between panels.  Where panels come one by one, the
- * first tile of rows makes its own, and tiles fetch what comes behind it:
- * the rows of w that the next ones beside each other are to be made of.
+ * them; the chains wait in y between panels.  Where they are not made before,
+ * the first tile of rows makes each, and the tiles fetch the rows of w that the
+ * next ones are to be made of: those of panels side by side in long runs.
  *
  * Few rows would not pay for that copy: they take K_PASS rows of w a pass, each
  * w read once and in order, and the chains wait in memory that is compact,

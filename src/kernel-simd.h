@@ -13,7 +13,8 @@
  * What is fastest differs between families of processors, and is the choice of
  * a table (struct tuning).  Intel's (measured: Emerald Rapids) read fastest in
  * long runs, fetch best into all caches, and like panels of long chains, that
- * come from the second level cache.  AMD's (measured: an EPYC
+ * come from the second level cache, unless rows of x are so few that reading w
+ * in long runs is worth more.  AMD's (measured: an EPYC
  * with AVX-512) look ahead farthest with nothing to do but what w brings, so
  * that the chains of a single row of x, NN_ONE vectors at a time, wait nowhere;
  * and what is fetched ahead is best kept out of the second level cache, through
@@ -47,9 +48,9 @@ struct tuning {
     bool columns; /* [K, N]: a single row of x takes columns, not rows, of w */
     bool pack;    /* all panels side by side at once, NN_ROOM rows at most */
     size_t few_f32, few; /* up to so many rows of x are few; of F16 and BF16 */
-    size_t many_from;    /* how many are many */
+    size_t many_from;    /* how many are many, for which panels differ: */
     struct panels {
-        size_t across, rows;
+        size_t across, rows; /* so many side by side, of so many rows of w */
     } some, many;
 };
 
@@ -331,6 +332,7 @@ nt_block(const struct tuning *t, float *y, size_t ldy, const float *x,
     }
 }
 
+/* Few rows of x take all of w at once, more take it block by block. */
 static void
 nt(const struct tuning *t, float *y, size_t ldy, const float *x, size_t ldx,
     const void *w, enum pf_dtype type, const float *bias, size_t M, size_t K,

@@ -95,6 +95,21 @@ want 'a bad one among them' \
 [false,true,null]
 [false,false,6]
 [true,false,null]' 'attend: <stdin>:3: *'
+
+# --- Many records, which go in halves where there are processors to spare.
+seq 70 | jq -c '{seq: ., ids: [. % 9 + 1, 5]}' | embed >many
+check 'the same by one thread and by many' \
+    'attend --threads 1 many >a; attend --threads 64 many >b; cmp a b
+    tensor -j a | wc -l | grep -qx 70'
+want 'bad ones in both halves' \
+    "seq 50 | jq -c '{q: [[1]], v: [[.]],
+            k: (if . % 20 == 7 then [[1, 2]] else [[.]] end)}' |
+        attend -j --threads 1 --keep-going |
+        jq 'if has(\"error\") then \"error\" else .context[0][0] end'" '' 0 \
+    "$(seq 50 | sed '/^[024]*7$/s/.*/"error"/')" 'attend: <stdin>:7: *
+attend: <stdin>:27: *
+attend: <stdin>:47: *'
+
 for option in '-m /no/where' '-m /no/where -l 0'; do
     want "$option: at once" "attend $option </dev/null" '' 1 - \
         'attend: model /no/where*'
